@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * granary: an expandable-segment allocator for GPU memory. This header is the manual.
+ *
+ * The idea. The driver hands out address space and physical memory separately. granary reserves a
+ * large range of addresses for each pool (the blocks of one stream and one size class) and backs it
+ * with physical memory, in granules of 2 MiB, only where blocks need it. Neighbouring free blocks
+ * therefore merge without limit, a pool grows in place, and memory that is idle in one place can be
+ * given to another without copying a byte.
+ *
+ *      range of a pool   |LIVE|FREE|LIVE |   HOLE    |LIVE|      HOLE ...        addresses
+ *      granule slots     [  0 ][  1 ][  2 ][ - ][ - ][  5 ][ - ] ...             2 MiB each
+ *      extents           '---- a ----'                '- b-'                     physical memory
+ *
+ * Smallest program:
+ *
+ *      granary *g;
+ *      void *p;
+ *      if (granary_open(0, NULL, &g) == GRANARY_OK && granary_alloc(g, 1 << 20, NULL, &p) == GRANARY_OK)
+ *          granary_free(g, p);
+ *      granary_close(g);
+ *
+ * Streams. A block belongs to the stream it was allocated on. Work on that stream may use it until
+ * granary_free is called, without any synchronisation: freed memory is handed out again in the
+ * order of its stream.
+ *
+ * Threads. Every function may be called from any thread at any time, except that granary_close must
+ * be the last call on a handle. Hits of different pools do not meet; a miss holds the handle's miss
+ * lock but lets hits of all pools through.
+ *
+ * Errors. Functions return GRANARY_OK or a negative code; a failed call changes nothing. The words
+ * behind the last failure, with the value that was wrong, are read with granary_last_fault.
+ *
+ * Each comment ends with three facts that users of a GPU allocator need:
+ *   Driver:  whether the call may enter the CUDA driver (never, on a miss, always);
+ *   Capture: whether it may be called while a stream is being captured into a graph;
+ *   Fails:   with which codes.
+ *
+ * Sizes are in bytes. Pointers are device addresses and must not be dereferenced by the host. */
+#ifndef GRANARY_GRANARY_H
+#define GRANARY_GRANARY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define GRANARY_VERSION_MAJOR 0
+#define GRANARY_VERSION_MINOR 1
+#define GRANARY_VERSION_PATCH 0
+
+#if defined(GRANARY_BUILD)
+#define GRANARY_API __attribute__((visibility("default")))
+#else
+#define GRANARY_API
+#endif
+
+/* ---- status ------------------------------------------------------------------------------- */
+
+/* Every code, its name and its sentence. Codes are stable; new ones are added at the end. */
+#define GRANARY_STATUS_MAP(X)                                                                      \
+    X(OK, 0, "success")                                                                            \
+    X(INVALID, -1, "an argument is not valid")                                                     \
+    X(UNKNOWN_POINTER, -2, "the address is not a live block of this handle")                       \
+    X(OUT_OF_MEMORY, -3, "the device has no memory left for the request")                          \
+    X(OVER_LIMIT, -4, "the request does not fit under the limit that was set")                     \
+    X(HOST_MEMORY, -5, "the host is out of memory")                                                \
+    X(NO_DRIVER, -6, "the CUDA driver library is missing")                                         \
+    X(STUB_DRIVER, -7, "the CUDA driver library is the link-time stub")                            \
+    X(OLD_DRIVER, -8, "the CUDA driver is too old")                                                \
+    X(NO_DEVICE, -9, "there is no such device")                                                    \
+    X(UNSUPPORTED, -10, "the device or driver does not support this")                              \
+    X(DRIVER, -11, "the CUDA driver refused a call")                                               \
+    X(LOST, -12, "the CUDA context is lost; only closing is possible")                             \
+    X(OPTION, -13, "an option string is not valid")                                                \
+    X(BUSY, -14, "the object is still in use")                                                     \
+    X(ADDRESS_SPACE, -15, "the process has no device address space left")
+
+enum granary_status {
+#define GRANARY_STATUS_ENUM(name, value, sentence) GRANARY_##name = value,
+    GRANARY_STATUS_MAP(GRANARY_STATUS_ENUM)
+#undef GRANARY_STATUS_ENUM
+};
+
+/* Name ("GRANARY_OUT_OF_MEMORY") and sentence of a code; never NULL, also for unknown codes.
+ * Driver: never.  Capture: allowed.  Fails: never. */
+GRANARY_API const char *granary_status_name(int status);
+GRANARY_API const char *granary_status_sentence(int status);
+
+/* Version of the library that was linked, "major.minor.patch". */
+GRANARY_API const char *granary_version(void);
+
+/* ---- opening and closing ------------------------------------------------------------------ */
+
+/* One device's allocator. */
+typedef struct granary granary;
+
+/* A CUDA stream: CUstream and cudaStream_t are this type. NULL is the legacy default stream. */
+typedef struct CUstream_st *granary_stream;
+
+enum granary_driver {
+    GRANARY_DRIVER_CUDA = 0, /* libcuda.so.1, loaded at run time */
+    GRANARY_DRIVER_SIM = 1   /* the simulated device of granary/sim.h */
+};
+
+/* No limit on memory, and no limit on split size. */
+#define GRANARY_UNLIMITED SIZE_MAX
+
+struct granary_fault;
+
+/* What a handle is opened with. Set it up with granary_options_init, change what you need. */
+struct granary_options {
+    size_t struct_size;            /* sizeof (struct granary_options), set by granary_options_init */
+    enum granary_driver driver;    /* default: CUDA */
+    int expandable_segments;       /* 1 (default): where the device supports it; 0: classic segments, one cuMemAlloc each */
+    int strict;                    /* 1: opening fails when expandable segments are asked for and cannot be had. default 0 */
+    size_t limit_bytes;            /* physical memory this handle may hold. default GRANARY_UNLIMITED */
+    double limit_fraction;         /* the same as a fraction of the device's memory, in (0, 1]; the lower limit holds. default 1 */
+    size_t max_split_size;         /* classic only: blocks of this size or more are not split. default GRANARY_UNLIMITED */
+    size_t handle_cache_bytes;     /* released physical memory kept for reuse, at most. default 0 */
+    int rdma_capable;              /* 1: memory that network cards can reach, where that works. default 0 */
+    struct granary_fault *fault;   /* where a failing granary_open writes its words; default NULL */
+};
+
+/* Fills in the defaults.  Driver: never.  Capture: allowed.  Fails: never. */
+GRANARY_API void granary_options_init(struct granary_options *options);
+
+/* Where and why an option string was refused. */
+struct granary_option_error {
+    size_t column;   /* of the offending token, from 1 */
+    char token[64];  /* the token, cut to fit */
+    char text[192];  /* the whole sentence, with source, token and column */
+};
+
+/* Reads "key:value,key:value" (the syntax of PYTORCH_CUDA_ALLOC_CONF) into options: only the keys
+ * that are named change, and on an error none does. Keys: expandable_segments (True, False),
+ * max_split_size_mb (MiB, at least 20), per_process_memory_fraction (0 to 1), memory_limit
+ * (a size with a unit: 512MiB, 10GiB, 1000000). source names the origin of the string in messages
+ * and may be NULL, as may error.
+ * Driver: never.  Capture: allowed.  Fails: INVALID, OPTION. */
+GRANARY_API int granary_options_parse(struct granary_options *options, const char *string, const char *source,
+                                      struct granary_option_error *error);
+
+/* Reads the first of the environment variables GRANARY_CONF, PYTORCH_CUDA_ALLOC_CONF and
+ * PYTORCH_ALLOC_CONF that is set. Keys of the PyTorch names that granary does not know are skipped.
+ * Driver: never.  Capture: allowed.  Fails: INVALID, OPTION. */
+GRANARY_API int granary_options_from_environment(struct granary_options *options, struct granary_option_error *error);
+
+/* Opens the allocator of one device. options may be NULL: the defaults, changed by the environment.
+ * The primary context of the device is retained until granary_close. On failure *out is NULL and
+ * the words are in options->fault.
+ * Driver: always.  Capture: refused by the driver in some modes; open before capturing.
+ * Fails: INVALID, OPTION, HOST_MEMORY, NO_DRIVER, STUB_DRIVER, OLD_DRIVER, NO_DEVICE, UNSUPPORTED (strict), DRIVER. */
+GRANARY_API int granary_open(int device, const struct granary_options *options, granary **out);
+
+/* Gives everything back, live blocks too, and waits for the device before it does. NULL is allowed.
+ * Driver: always.  Capture: refused.  Fails: never. */
+GRANARY_API void granary_close(granary *g);
+
+/* What the device and driver turned out to be. */
+struct granary_facts {
+    size_t struct_size;
+    char name[96];
+    int device;
+    int driver_version;         /* 1000 * major + 10 * minor */
+    size_t total_bytes;         /* memory of the device */
+    size_t granule_bytes;       /* unit of mapping */
+    int expandable_segments;    /* 1 when in use by this handle */
+    char expandable_reason[128];/* why not, when not */
+    int simulated;
+};
+/* Driver: never.  Capture: allowed.  Fails: INVALID. */
+GRANARY_API int granary_get_facts(granary *g, struct granary_facts *out);
+
+/* ---- allocation --------------------------------------------------------------------------- */
+
+/* Allocates size bytes for use on stream. The address is a multiple of 512. A size of 0 gives NULL
+ * and GRANARY_OK. On failure *out is NULL.
+ * Driver: on a miss.  Capture: allowed.
+ * Fails: INVALID, OUT_OF_MEMORY, OVER_LIMIT, ADDRESS_SPACE, HOST_MEMORY, DRIVER, LOST. */
+GRANARY_API int granary_alloc(granary *g, size_t size, granary_stream stream, void **out);
+
+/* Frees a block, from any thread, in the order of the stream it was allocated on. NULL is allowed.
+ * An address that is unknown, inside a block, or already free is refused and changes nothing.
+ * Driver: never.  Capture: allowed.  Fails: INVALID, UNKNOWN_POINTER. */
+GRANARY_API int granary_free(granary *g, void *ptr);
+
+/* The size of a live block as it was rounded up: what may be used.
+ * Driver: never.  Capture: allowed.  Fails: INVALID, UNKNOWN_POINTER. */
+GRANARY_API int granary_size_of(granary *g, const void *ptr, size_t *out);
+
+/* Gives idle memory back to the driver until at most keep_bytes are reserved, or all of it with 0.
+ * Waits for the streams that own it. released may be NULL.
+ * Driver: always.  Capture: refused by the driver in some modes.  Fails: INVALID, DRIVER, LOST. */
+GRANARY_API int granary_trim(granary *g, size_t keep_bytes, size_t *released);
+
+/* Changes the limit on physical memory; GRANARY_UNLIMITED removes it. A limit below what is reserved
+ * now is legal: nothing new is taken until less is held.
+ * Driver: never.  Capture: allowed.  Fails: INVALID. */
+GRANARY_API int granary_set_limit(granary *g, size_t bytes);
+
+/* ---- streams for programs that do not load CUDA themselves ---------------------------------- */
+
+/* A non-blocking stream of the handle's device, and its end. Destroying waits for nothing.
+ * Driver: always.  Capture: allowed.  Fails: INVALID, DRIVER, LOST, HOST_MEMORY. */
+GRANARY_API int granary_stream_create(granary *g, granary_stream *out);
+GRANARY_API int granary_stream_destroy(granary *g, granary_stream stream);
+
+/* ---- figures ------------------------------------------------------------------------------ */
+
+/* One quantity over time. total_up - total_down == current. */
+struct granary_stat {
+    int64_t current;
+    int64_t peak;       /* since opening or granary_reset_peaks */
+    int64_t total_up;
+    int64_t total_down;
+};
+
+/* The same quantity for both classes together, blocks of at most 1 MiB, and larger blocks. */
+struct granary_stat_by_class {
+    struct granary_stat all, small, large;
+};
+
+/* allocated: handed out. active: not reusable yet (allocated, and freed but still in use elsewhere).
+ * requested: as asked for, before rounding. reserved: physical memory behind segments.
+ * allocated <= active <= reserved. Counts of blocks and driver segments go with them. */
+struct granary_stats {
+    size_t struct_size;
+    struct granary_stat_by_class allocated_bytes, active_bytes, requested_bytes, reserved_bytes;
+    struct granary_stat_by_class allocations, active_blocks;
+    struct granary_stat_by_class segments;     /* classic segments, as PyTorch counts them */
+    int64_t handle_cache_bytes;                /* physical memory kept for reuse, on top of reserved */
+    int64_t reserved_address_bytes;            /* address space held */
+    int64_t ranges;                            /* reservations held */
+    int64_t extents;                           /* physical allocations mapped now */
+    int64_t misses;                            /* allocations that the pool could not serve */
+    int64_t out_of_memory;                     /* allocations that failed for want of memory */
+    int64_t moved_extents, moved_bytes;        /* idle memory taken from one place to serve another */
+    int64_t maps, unmaps;                      /* runs of address space backed, given up */
+};
+/* A consistent view: all figures belong to one moment.
+ * Driver: never.  Capture: allowed.  Fails: INVALID. */
+GRANARY_API int granary_get_stats(granary *g, struct granary_stats *out);
+/* Sets every peak to the current value.  Driver: never.  Capture: allowed.  Fails: INVALID. */
+GRANARY_API int granary_reset_peaks(granary *g);
+
+/* Calls into the driver since opening, by kind. */
+struct granary_driver_calls {
+    size_t struct_size;
+    uint64_t create, map, set_access, unmap, release, reserve, address_free;
+    uint64_t mem_alloc, mem_free;
+    uint64_t event_record, event_query, synchronize;
+    uint64_t other;
+};
+/* Driver: never.  Capture: allowed.  Fails: INVALID. */
+GRANARY_API int granary_get_driver_calls(granary *g, struct granary_driver_calls *out);
+
+/* ---- failures ----------------------------------------------------------------------------- */
+
+/* What an allocation that failed for want of memory found. Sums agree with the statistics of that
+ * moment. */
+struct granary_shortfall {
+    size_t struct_size;
+    size_t requested_bytes;      /* as asked for */
+    size_t rounded_bytes;        /* as it would have been handed out */
+    size_t grow_bytes;           /* physical memory that was missing for it */
+    size_t allocated_bytes, active_bytes, reserved_bytes, handle_cache_bytes;
+    size_t largest_free_bytes;   /* largest free block of the pool that was asked */
+    size_t free_same_pool_bytes; /* free, in the pool that was asked */
+    size_t free_other_pool_bytes;/* free, in pools of other streams and the other class */
+    size_t limit_bytes;          /* the limit in force, or GRANARY_UNLIMITED */
+    size_t device_free_bytes;    /* as the driver says, all processes counted */
+    size_t device_total_bytes;
+    size_t reserved_address_bytes;
+};
+
+/* The last failure on this handle: which call, what was wrong, and for a driver refusal the entry
+ * point and its code. shortfall is filled in for OUT_OF_MEMORY, OVER_LIMIT and ADDRESS_SPACE. */
+struct granary_fault {
+    size_t struct_size;
+    int status;
+    int driver_code;         /* CUresult, or 0 */
+    char driver_call[48];    /* "cuMemCreate", or "" */
+    char call[32];           /* "granary_alloc" */
+    char text[256];          /* one sentence, with the value that was wrong */
+    struct granary_shortfall shortfall;
+};
+/* Driver: never.  Capture: allowed.  Fails: INVALID. */
+GRANARY_API int granary_last_fault(granary *g, struct granary_fault *out);
+
+/* Checks every invariant of the handle. Returns NULL when all hold, else the tag of the first that
+ * does not, as named in the headers of the source ("B2"). Slow; for tests and for hunting faults.
+ * Driver: never.  Capture: allowed.  Fails: never. */
+GRANARY_API const char *granary_verify(granary *g);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The public functions: check arguments, call the heap, keep the words of a failure. */
+#include <string.h>
+
+#include "base/host.h"
+#include "base/text.h"
+#include "heap/heap.h"
+#include "heap/reclaim.h"
+#include "policy/config.h"
+#include "report/words.h"
+
+#define QUOTE(x) #x
+#define VERSION(major, minor, patch) QUOTE(major) "." QUOTE(minor) "." QUOTE(patch)
+
+const char *granary_version(void) {
+    return VERSION(GRANARY_VERSION_MAJOR, GRANARY_VERSION_MINOR, GRANARY_VERSION_PATCH);
+}
+
+const char *granary_status_name(int status) {
+    switch (status) {
+#define NAME(name, value, sentence) \
+    case value: return "GRANARY_" #name;
+        GRANARY_STATUS_MAP(NAME)
+#undef NAME
+    }
+    return "GRANARY_?";
+}
+
+const char *granary_status_sentence(int status) {
+    switch (status) {
+#define SENTENCE(name, value, sentence) \
+    case value: return sentence;
+        GRANARY_STATUS_MAP(SENTENCE)
+#undef SENTENCE
+    }
+    return "not a status of granary";
+}
+
+/* ---- failures ----------------------------------------------------------------------------- */
+
+static void begin_fault(struct granary_fault *fault, const char *call, int status) {
+    *fault = (struct granary_fault){.struct_size = sizeof(*fault), .status = status};
+    gr_text_put(fault->call, sizeof(fault->call), "%s", call);
+}
+
+/* A refusal of the driver: entry point and code go into the fault. */
+static void add_refusal(struct granary_fault *fault, struct gr_driver *driver) {
+    char code_name[GR_CODE_NAME_ROOM];
+    gr_cu_result code;
+    int entry = gr_driver_last(driver, &code);
+    if (entry < 0) return;
+    fault->driver_code = code;
+    gr_text_put(fault->driver_call, sizeof(fault->driver_call), "%s", gr_driver_entry_name(entry));
+    if (!fault->text[0])
+        gr_text_put(fault->text, sizeof(fault->text), "%s answered %s (%d)", fault->driver_call,
+                    gr_driver_code_name(driver, code, code_name), code);
+}
+
+static int keep(granary *g, struct granary_fault *fault) {
+    switch (fault->status) {
+    case GRANARY_DRIVER:
+    case GRANARY_LOST:
+    case GRANARY_UNSUPPORTED: add_refusal(fault, &g->driver); break;
+    default: break;
+    }
+    if (!fault->text[0])
+        gr_text_put(fault->text, sizeof(fault->text), "%s", granary_status_sentence(fault->status));
+    gr_lock_take(&g->fault_lock);
+    g->fault = *fault;
+    gr_lock_give(&g->fault_lock);
+    return fault->status;
+}
+
+/* Keeps a failure with its words and returns its status. */
+static int GR_PRINTF(4, 5) fail(granary *g, const char *call, int status, const char *format, ...) {
+    struct granary_fault fault;
+    va_list arguments;
+    begin_fault(&fault, call, status);
+    va_start(arguments, format);
+    gr_text_add_list(fault.text, sizeof(fault.text), format, arguments);
+    va_end(arguments);
+    return keep(g, &fault);
+}
+
+/* Copies a struct of ours into one of the caller's, which may be of an older, shorter version. */
+static int copy_out(granary *g, const char *call, void *out, const void *from, size_t size) {
+    size_t theirs;
+    if (!out) return fail(g, call, GRANARY_INVALID, "out is NULL");
+    memcpy(&theirs, out, sizeof(theirs));
+    if (theirs < sizeof(theirs) || theirs > 65536)
+        return fail(g, call, GRANARY_INVALID, "struct_size is %zu; set it to sizeof the struct", theirs);
+    memcpy(out, from, gr_min(theirs, size));
+    memcpy(out, &theirs, sizeof(theirs));
+    if (theirs > size) memset((char *)out + size, 0, theirs - size);
+    return GRANARY_OK;
+}
+
+int granary_last_fault(granary *g, struct granary_fault *out) {
+    if (!g) return GRANARY_INVALID;
+    struct granary_fault fault;
+    gr_lock_take(&g->fault_lock);
+    fault = g->fault;
+    gr_lock_give(&g->fault_lock);
+    return copy_out(g, "granary_last_fault", out, &fault, sizeof(fault));
+}
+
+/* ---- options, opening, closing ------------------------------------------------------------ */
+
+void granary_options_init(struct granary_options *options) {
+    if (options) gr_config_init(options);
+}
+
+int granary_options_parse(struct granary_options *options, const char *string, const char *source,
+                          struct granary_option_error *error) {
+    if (!options || !string) return GRANARY_INVALID;
+    return gr_config_parse(options, string, source, false, error);
+}
+
+int granary_options_from_environment(struct granary_options *options, struct granary_option_error *error) {
+    return options ? gr_config_from_environment(options, error) : GRANARY_INVALID;
+}
+
+/* The caller's options over the defaults, or the defaults and the environment; checked. */
+static int read_options(const struct granary_options *given, struct granary_options *options, char *reason) {
+    gr_config_init(options);
+    if (!given) {
+        struct granary_option_error error;
+        int status = gr_config_from_environment(options, &error);
+        if (status != GRANARY_OK) gr_text_put(reason, GR_REASON_ROOM, "%s", error.text);
+        return status;
+    }
+    if (given->struct_size < offsetof(struct granary_options, strict) || given->struct_size > 65536) {
+        gr_text_put(reason, GR_REASON_ROOM, "options.struct_size is %zu; call granary_options_init", given->struct_size);
+        return GRANARY_INVALID;
+    }
+    memcpy(options, given, gr_min(given->struct_size, sizeof(*options)));
+    options->struct_size = sizeof(*options);
+    if (options->driver != GRANARY_DRIVER_CUDA && options->driver != GRANARY_DRIVER_SIM) {
+        gr_text_put(reason, GR_REASON_ROOM, "options.driver is %d; it is GRANARY_DRIVER_CUDA or GRANARY_DRIVER_SIM",
+                    (int)options->driver);
+        return GRANARY_INVALID;
+    }
+    if (!(options->limit_fraction > 0 && options->limit_fraction <= 1)) {
+        gr_text_put(reason, GR_REASON_ROOM, "options.limit_fraction is %g; it lies above 0 and up to 1",
+                    options->limit_fraction);
+        return GRANARY_INVALID;
+    }
+    if (options->max_split_size < GR_SIZING_LARGE_SEGMENT) {
+        gr_text_put(reason, GR_REASON_ROOM, "options.max_split_size is %zu; the least is %zu", options->max_split_size,
+                    GR_SIZING_LARGE_SEGMENT);
+        return GRANARY_INVALID;
+    }
+    return GRANARY_OK;
+}
+
+int granary_open(int device, const struct granary_options *given, granary **out) {
+    char reason[GR_REASON_ROOM] = "";
+    struct granary_options options;
+    granary *g = NULL;
+    if (!out) return GRANARY_INVALID;
+    *out = NULL;
+    int status = read_options(given, &options, reason);
+    if (status == GRANARY_OK) {
+        g = gr_host_take(1, sizeof(*g), 64);
+        status = g ? gr_heap_open(g, &options, device, reason) : GRANARY_HOST_MEMORY;
+    }
+    if (status == GRANARY_OK) {
+        g->fault.struct_size = sizeof(g->fault);
+        *out = g;
+        return GRANARY_OK;
+    }
+    gr_host_give(g);
+    if (options.fault) {
+        begin_fault(options.fault, "granary_open", status);
+        gr_text_put(options.fault->text, sizeof(options.fault->text), "%s",
+                    reason[0] ? reason : granary_status_sentence(status));
+    }
+    return status;
+}
+
+void granary_close(granary *g) {
+    if (!g) return;
+    gr_heap_close(g);
+    gr_host_give(g);
+}
+
+int granary_get_facts(granary *g, struct granary_facts *out) {
+    if (!g) return GRANARY_INVALID;
+    const struct gr_facts *facts = &g->driver.facts;
+    struct granary_facts copy = {.struct_size = sizeof(copy),
+                                 .device = facts->device,
+                                 .driver_version = facts->driver_version,
+                                 .total_bytes = facts->total_bytes,
+                                 .granule_bytes = facts->granule,
+                                 .expandable_segments = g->expandable,
+                                 .simulated = g->driver.simulated};
+    gr_text_put(copy.name, sizeof(copy.name), "%s", facts->name);
+    gr_text_put(copy.expandable_reason, sizeof(copy.expandable_reason), "%s", g->expandable_reason);
+    return copy_out(g, "granary_get_facts", out, &copy, sizeof(copy));
+}
+
+/* ---- allocation --------------------------------------------------------------------------- */
+
+static int fail_alloc(granary *g, int status, size_t size, const struct granary_shortfall *shortfall) {
+    struct granary_fault fault;
+    begin_fault(&fault, "granary_alloc", status);
+    if (status == GRANARY_INVALID) {
+        gr_text_put(fault.text, sizeof(fault.text), "size %zu is above %zu, the most any device could hold", size,
+                    GR_SIZING_MAX);
+    } else if (status == GRANARY_OUT_OF_MEMORY || status == GRANARY_OVER_LIMIT || status == GRANARY_ADDRESS_SPACE) {
+        fault.shortfall = *shortfall;
+        gr_words_shortfall(fault.text, sizeof(fault.text), status, g->driver.facts.device, shortfall);
+    }
+    return keep(g, &fault);
+}
+
+int granary_alloc(granary *g, size_t size, granary_stream stream, void **out) {
+    if (GR_UNLIKELY(!g || !out)) return GRANARY_INVALID;
+    if (GR_UNLIKELY(size == 0)) {
+        *out = NULL;
+        return GRANARY_OK;
+    }
+    struct granary_shortfall shortfall;
+    int status = gr_heap_alloc(g, size, stream, out, &shortfall);
+    if (GR_LIKELY(status == GRANARY_OK)) return GRANARY_OK;
+    *out = NULL;
+    return fail_alloc(g, status, size, &shortfall);
+}
+
+static int fail_pointer(granary *g, const char *call, const void *ptr) {
+    return fail(g, call, GRANARY_UNKNOWN_POINTER,
+                "%p is not the address of a live block of device %d: unknown, inside a block, or already free", ptr,
+                g->driver.facts.device);
+}
+
+int granary_free(granary *g, void *ptr) {
+    if (GR_UNLIKELY(!g)) return GRANARY_INVALID;
+    if (GR_UNLIKELY(!ptr)) return GRANARY_OK;
+    int status = gr_heap_free(g, (gr_addr)(uintptr_t)ptr);
+    return GR_LIKELY(status == GRANARY_OK) ? GRANARY_OK : fail_pointer(g, "granary_free", ptr);
+}
+
+int granary_size_of(granary *g, const void *ptr, size_t *out) {
+    if (!g) return GRANARY_INVALID;
+    if (!out) return fail(g, "granary_size_of", GRANARY_INVALID, "out is NULL");
+    int status = gr_heap_size_of(g, (gr_addr)(uintptr_t)ptr, out);
+    return status == GRANARY_OK ? GRANARY_OK : fail_pointer(g, "granary_size_of", ptr);
+}
+
+int granary_trim(granary *g, size_t keep_bytes, size_t *released) {
+    if (!g) return GRANARY_INVALID;
+    size_t freed = 0;
+    gr_lock_take(&g->miss);
+    int status = gr_reclaim_trim(g, keep_bytes, &freed);
+    gr_lock_give(&g->miss);
+    if (released) *released = freed;
+    return status == GRANARY_OK ? GRANARY_OK : fail(g, "granary_trim", status, "%s", "");
+}
+
+int granary_set_limit(granary *g, size_t bytes) {
+    if (!g) return GRANARY_INVALID;
+    gr_lock_take(&g->miss);
+    g->limit = bytes;
+    gr_lock_give(&g->miss);
+    return GRANARY_OK;
+}
+
+/* ---- streams ------------------------------------------------------------------------------ */
+
+int granary_stream_create(granary *g, granary_stream *out) {
+    if (!g) return GRANARY_INVALID;
+    if (!out) return fail(g, "granary_stream_create", GRANARY_INVALID, "out is NULL");
+    *out = NULL;
+    int status = gr_driver_begin(&g->driver);
+    if (status == GRANARY_OK) {
+        status = gr_driver_status(&g->driver, GR_ENTRY_cuStreamCreate,
+                                  GR_DRIVE(&g->driver, cuStreamCreate, out, GR_CU_STREAM_NON_BLOCKING));
+        gr_driver_end(&g->driver);
+    }
+    return status == GRANARY_OK ? GRANARY_OK : fail(g, "granary_stream_create", status, "%s", "");
+}
+
+int granary_stream_destroy(granary *g, granary_stream stream) {
+    if (!g) return GRANARY_INVALID;
+    if (!stream) return fail(g, "granary_stream_destroy", GRANARY_INVALID, "the default stream cannot be destroyed");
+    int status = gr_driver_begin(&g->driver);
+    if (status == GRANARY_OK) {
+        status = gr_driver_status(&g->driver, GR_ENTRY_cuStreamDestroy, GR_DRIVE(&g->driver, cuStreamDestroy, stream));
+        gr_driver_end(&g->driver);
+    }
+    return status == GRANARY_OK ? GRANARY_OK : fail(g, "granary_stream_destroy", status, "%s", "");
+}
+
+/* ---- figures ------------------------------------------------------------------------------ */
+
+int granary_get_stats(granary *g, struct granary_stats *out) {
+    if (!g) return GRANARY_INVALID;
+    struct granary_stats stats = {.struct_size = sizeof(stats)};
+    gr_heap_read(g, &stats);
+    return copy_out(g, "granary_get_stats", out, &stats, sizeof(stats));
+}
+
+int granary_reset_peaks(granary *g) {
+    if (!g) return GRANARY_INVALID;
+    gr_lock_take(&g->miss);
+    gr_ledger_reset_peaks(&g->ledger);
+    gr_lock_give(&g->miss);
+    return GRANARY_OK;
+}
+
+int granary_get_driver_calls(granary *g, struct granary_driver_calls *out) {
+    if (!g) return GRANARY_INVALID;
+    struct granary_driver_calls calls = {.struct_size = sizeof(calls)};
+    gr_driver_calls(&g->driver, &calls);
+    return copy_out(g, "granary_get_driver_calls", out, &calls, sizeof(calls));
+}
+
+const char *granary_verify(granary *g) {
+    return g ? gr_heap_check(g) : NULL;
+}

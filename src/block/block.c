@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Blocks: state steps, split, absorb. */
+#include "block/block.h"
+
+#include "base/check.h"
+
+/* legal[from] is a set of states, one bit each. */
+static const unsigned char legal[] = {
+    [GR_BLOCK_LIVE] = 1u << GR_BLOCK_FREE | 1u << GR_BLOCK_PENDING,
+    [GR_BLOCK_FREE] = 1u << GR_BLOCK_LIVE | 1u << GR_BLOCK_MOVING,
+    [GR_BLOCK_PENDING] = 1u << GR_BLOCK_FREE,
+    [GR_BLOCK_HOLE] = 1u << GR_BLOCK_MOVING,
+    [GR_BLOCK_MOVING] = 1u << GR_BLOCK_FREE | 1u << GR_BLOCK_HOLE,
+};
+
+void gr_block_become(struct gr_block *b, enum gr_block_state state) {
+    GR_ASSERT(b->state < GR_COUNT(legal) && (legal[b->state] >> state & 1), "B4");
+    (void)legal;
+    b->state = state;
+}
+
+struct gr_block *gr_block_split(struct gr_slab *slab, struct gr_block *b, size_t size) {
+    struct gr_block *rest = gr_slab_take(slab);
+    GR_ASSERT(size > 0 && size < b->size && size % GR_BLOCK_UNIT == 0, "B3");
+    rest->addr = b->addr + size;
+    rest->size = b->size - size;
+    rest->state = b->state;
+    rest->epoch = b->epoch;
+    rest->heap_use = 0;
+    rest->prev = b;
+    rest->next = b->next;
+    if (b->next) b->next->prev = rest;
+    b->next = rest;
+    b->size = size;
+    return rest;
+}
+
+void gr_block_absorb(struct gr_slab *slab, struct gr_block *b) {
+    struct gr_block *right = b->next;
+    GR_ASSERT(right && gr_block_end(b) == right->addr, "B1");
+    b->size += right->size;
+    if (right->epoch > b->epoch) b->epoch = right->epoch;
+    b->next = right->next;
+    if (b->next) b->next->prev = b;
+    right->state = 0;
+    right->addr = 0;
+    gr_slab_give(slab, right);
+}
+
+const char *gr_block_check(const struct gr_block *first, size_t granule, bool moving_allowed) {
+    for (const struct gr_block *b = first; b; b = b->next) {
+        const struct gr_block *next = b->next;
+        if (next && (next->prev != b || gr_block_end(b) != next->addr)) return "B1";
+        if (next && b->state == next->state && (b->state == GR_BLOCK_FREE || b->state == GR_BLOCK_HOLE)) return "B2";
+        if (b->size == 0 || b->size % GR_BLOCK_UNIT || b->addr % GR_BLOCK_UNIT) return "B3";
+        if (b->state == GR_BLOCK_HOLE && !(gr_is_aligned(b->addr, granule) && gr_is_aligned(b->size, granule)))
+            return "B3";
+        if (b->state < GR_BLOCK_LIVE || b->state > GR_BLOCK_MOVING) return "B4";
+        if (b->state == GR_BLOCK_MOVING && !moving_allowed) return "B4";
+    }
+    return NULL;
+}

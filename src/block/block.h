@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Blocks: the tiles of a segment. Pure data structure; knows no driver, no pool, no stream.
+ *
+ *      segment    | LIVE | FREE | LIVE | PENDING | HOLE           | LIVE | HOLE ...
+ *      list        prev <-> next, in rising address, without gaps
+ *
+ *      LIVE      handed out                       FREE     in its pool's index
+ *      PENDING   freed; another stream uses it    HOLE     addresses with nothing behind
+ *      MOVING    memory is being put behind it or taken away, or it is being searched: in no index
+ *
+ * Legal steps, all made by gr_block_become:
+ *      FREE -> LIVE -> FREE       allocate, free          HOLE <-> MOVING -> FREE   grow
+ *      LIVE -> PENDING -> FREE    free with other users   FREE <-> MOVING -> HOLE   give memory up
+ *
+ * Invariants (gr_block_check, on the tiles of one segment):
+ *      B1  tiles are contiguous: b->addr + b->size == b->next->addr, and links agree
+ *      B2  no two FREE and no two HOLE neighbours (they would have merged)
+ *      B3  sizes are positive multiples of 512; edges of a HOLE lie on granule boundaries
+ *      B4  state is one of the five, and MOVING only while a miss is under way
+ *
+ * Locks: a block belongs to one pool for ever (gr_slab_owner) and is guarded by that pool's lock. */
+#ifndef GR_BLOCK_BLOCK_H
+#define GR_BLOCK_BLOCK_H
+
+#include "base/base.h"
+#include "base/slab.h"
+
+enum { GR_BLOCK_UNIT = 512 }; /* bytes; every address and size is a multiple */
+
+enum gr_block_state { GR_BLOCK_LIVE = 1, GR_BLOCK_FREE, GR_BLOCK_PENDING, GR_BLOCK_HOLE, GR_BLOCK_MOVING };
+
+struct gr_foreign;
+
+/* One cache line. */
+struct gr_block {
+    gr_addr addr;
+    uint64_t size : 56;
+    uint64_t state : 8; /* enum gr_block_state */
+    struct gr_block *prev, *next;
+    union {
+        struct { /* FREE, HOLE: place in an index */
+            struct gr_block *left, *right, *parent;
+        } node;
+        struct { /* LIVE, PENDING */
+            size_t requested;           /* bytes asked for */
+            struct gr_foreign *foreign; /* uses by other streams; NULL for nearly all blocks */
+            struct gr_block *next;      /* list of PENDING blocks */
+        } live;
+    } u;
+    uint32_t epoch;    /* FREE: of its stream, when its newest part was freed (stream/epoch.h) */
+    uint32_t heap_use; /* LIVE: id of the history entry; 0 when off */
+};
+_Static_assert(sizeof(struct gr_block) == 64, "a block is one cache line");
+
+void gr_block_become(struct gr_block *b, enum gr_block_state state);
+
+/* Cuts b at size bytes: b keeps the low part, the rest is returned with the same state, as its right
+ * neighbour. The slab must have a reserve of one. */
+struct gr_block *gr_block_split(struct gr_slab *slab, struct gr_block *b, size_t size);
+
+/* b swallows its right neighbour, which goes back to the slab. The neighbour must be in no index. */
+void gr_block_absorb(struct gr_slab *slab, struct gr_block *b);
+
+static inline gr_addr gr_block_end(const struct gr_block *b) {
+    return b->addr + b->size;
+}
+
+/* Checks the tiles from first to the end of the list; granule is the size of an address slot and
+ * moving_allowed tells whether a miss may be under way. NULL, or the tag that is broken. */
+const char *gr_block_check(const struct gr_block *first, size_t granule, bool moving_allowed);
+
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Index of blocks by (size, address): bins, bitmap, treaps. */
+#include "block/index.h"
+
+#include "base/check.h"
+
+static inline unsigned bin_of(uint64_t size) {
+    uint64_t units = size / GR_BLOCK_UNIT;
+    if (units < 32) return (unsigned)units;
+    unsigned e = gr_log2(units) - 5;
+    return e * 32 + (unsigned)(units >> e);
+}
+
+/* Higher wins the top of the treap. */
+static inline uint64_t priority(const struct gr_block *b) {
+    return b->addr / GR_BLOCK_UNIT * UINT64_C(0x9E3779B97F4A7C15) >> 16;
+}
+
+static inline bool before(const struct gr_block *a, const struct gr_block *b) {
+    return a->size != b->size ? a->size < b->size : a->addr < b->addr;
+}
+
+/* Puts `with` where `b` hangs. */
+static void replace(struct gr_index_bin *bin, const struct gr_block *b, struct gr_block *with) {
+    struct gr_block *up = b->u.node.parent;
+    if (!up)
+        bin->root = with;
+    else if (up->u.node.left == b)
+        up->u.node.left = with;
+    else
+        up->u.node.right = with;
+    if (with) with->u.node.parent = up;
+}
+
+/* Lifts b above its parent. */
+static void rotate_up(struct gr_index_bin *bin, struct gr_block *b) {
+    struct gr_block *up = b->u.node.parent;
+    replace(bin, up, b);
+    if (up->u.node.left == b) {
+        up->u.node.left = b->u.node.right;
+        if (up->u.node.left) up->u.node.left->u.node.parent = up;
+        b->u.node.right = up;
+    } else {
+        up->u.node.right = b->u.node.left;
+        if (up->u.node.right) up->u.node.right->u.node.parent = up;
+        b->u.node.left = up;
+    }
+    up->u.node.parent = b;
+}
+
+static struct gr_block *successor(const struct gr_block *b) {
+    struct gr_block *at = b->u.node.right;
+    if (at) {
+        while (at->u.node.left) at = at->u.node.left;
+        return at;
+    }
+    for (at = b->u.node.parent; at && at->u.node.right == b; at = at->u.node.parent) b = at;
+    return at;
+}
+
+void gr_index_insert(struct gr_index *index, struct gr_block *b) {
+    unsigned n = bin_of(b->size);
+    struct gr_index_bin *bin = &index->bin[n];
+    GR_ASSERT(n < GR_INDEX_BINS, "X1");
+    index->count++;
+    index->bytes += b->size;
+    b->u.node.left = b->u.node.right = NULL;
+    if (!bin->root) {
+        b->u.node.parent = NULL;
+        bin->root = bin->least = b;
+        index->map[n / 64] |= UINT64_C(1) << n % 64;
+        index->summary |= UINT64_C(1) << n / 64;
+        return;
+    }
+    if (before(b, bin->least)) {
+        b->u.node.parent = bin->least;
+        bin->least->u.node.left = b;
+        bin->least = b;
+    } else {
+        struct gr_block *at = bin->root;
+        for (;;) {
+            struct gr_block **down = before(b, at) ? &at->u.node.left : &at->u.node.right;
+            if (!*down) {
+                *down = b;
+                b->u.node.parent = at;
+                break;
+            }
+            at = *down;
+        }
+    }
+    uint64_t mine = priority(b);
+    while (b->u.node.parent && priority(b->u.node.parent) < mine) rotate_up(bin, b);
+}
+
+void gr_index_remove(struct gr_index *index, struct gr_block *b) {
+    unsigned n = bin_of(b->size);
+    struct gr_index_bin *bin = &index->bin[n];
+    if (bin->least == b) bin->least = successor(b);
+    while (b->u.node.left && b->u.node.right) {
+        struct gr_block *left = b->u.node.left, *right = b->u.node.right;
+        rotate_up(bin, priority(left) > priority(right) ? left : right);
+    }
+    replace(bin, b, b->u.node.left ? b->u.node.left : b->u.node.right);
+    index->count--;
+    index->bytes -= b->size;
+    if (!bin->root) {
+        index->map[n / 64] &= ~(UINT64_C(1) << n % 64);
+        if (!index->map[n / 64]) index->summary &= ~(UINT64_C(1) << n / 64);
+    }
+}
+
+/* Least block of the first bin after n that has any. */
+static struct gr_block *least_after(const struct gr_index *index, unsigned n) {
+    unsigned w = n / 64;
+    uint64_t bits = n % 64 == 63 ? 0 : index->map[w] & ~UINT64_C(0) << (n % 64 + 1);
+    if (!bits) {
+        uint64_t words = index->summary & ~UINT64_C(0) << w << 1;
+        if (!words) return NULL;
+        w = (unsigned)__builtin_ctzll(words);
+        bits = index->map[w];
+    }
+    return index->bin[w * 64 + (unsigned)__builtin_ctzll(bits)].least;
+}
+
+struct gr_block *gr_index_find(const struct gr_index *index, size_t size) {
+    if (GR_UNLIKELY(size > (UINT64_C(1) << 46))) return NULL;
+    unsigned n = bin_of(size);
+    const struct gr_index_bin *bin = &index->bin[n];
+    if (bin->root) {
+        if (bin->least->size >= size) return bin->least;
+        struct gr_block *found = NULL;
+        for (struct gr_block *at = bin->root; at;) {
+            if (at->size >= size) {
+                found = at;
+                at = at->u.node.left;
+            } else {
+                at = at->u.node.right;
+            }
+        }
+        if (found) return found;
+    }
+    return least_after(index, n);
+}
+
+struct gr_block *gr_index_next(const struct gr_index *index, const struct gr_block *b) {
+    struct gr_block *next = successor(b);
+    return next ? next : least_after(index, bin_of(b->size));
+}
+
+struct gr_block *gr_index_last(const struct gr_index *index) {
+    if (!index->summary) return NULL;
+    unsigned w = 63u - (unsigned)__builtin_clzll(index->summary);
+    unsigned n = w * 64 + 63u - (unsigned)__builtin_clzll(index->map[w]);
+    struct gr_block *b = index->bin[n].root;
+    while (b->u.node.right) b = b->u.node.right;
+    return b;
+}
+
+static const char *check_bin(const struct gr_index *index, unsigned n, enum gr_block_state state, size_t *count,
+                             uint64_t *bytes) {
+    const struct gr_index_bin *bin = &index->bin[n];
+    const struct gr_block *last = NULL;
+    if (bin->root && bin->root->u.node.parent) return "X2";
+    for (const struct gr_block *b = bin->least; b; b = successor(b)) {
+        const struct gr_block *left = b->u.node.left, *right = b->u.node.right;
+        if (bin_of(b->size) != n || b->state != state) return "X1";
+        if (last && !before(last, b)) return "X2";
+        if (!last && left) return "X2";
+        if (left && (left->u.node.parent != b || priority(left) > priority(b))) return "X2";
+        if (right && (right->u.node.parent != b || priority(right) > priority(b))) return "X2";
+        last = b;
+        *count += 1;
+        *bytes += b->size;
+    }
+    return NULL;
+}
+
+const char *gr_index_check(const struct gr_index *index, enum gr_block_state state) {
+    size_t count = 0;
+    uint64_t bytes = 0;
+    for (unsigned n = 0; n < GR_INDEX_BINS; n++) {
+        bool bit = index->map[n / 64] >> n % 64 & 1;
+        if (bit != (index->bin[n].root != NULL) || bit != (index->bin[n].least != NULL)) return "X1";
+        const char *broken = check_bin(index, n, state, &count, &bytes);
+        if (broken) return broken;
+    }
+    for (unsigned w = 0; w < GR_INDEX_WORDS; w++)
+        if ((index->summary >> w & 1) != (index->map[w] != 0)) return "X1";
+    return count == index->count && bytes == index->bytes ? NULL : "X3";
+}

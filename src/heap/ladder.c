@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The ladder of a miss: growing on ranges and by classic segments, and the facts of a failure. */
+#include "heap/ladder.h"
+
+#include "base/host.h"
+#include "heap/reclaim.h"
+#include "policy/backing.h"
+#include "pool/grow.h"
+
+static size_t granules_of(const granary *g, size_t bytes) {
+    return bytes / g->extents.granule;
+}
+
+/* ---- memory for a growth: loose extents --------------------------------------------------- */
+
+/* Bytes that may still be created under the limit. */
+static size_t room_below_limit(const granary *g) {
+    size_t held = gr_heap_held(g);
+    return held < g->limit ? g->limit - held : 0;
+}
+
+static size_t driver_free(granary *g) {
+    size_t free_bytes = 0, total_bytes = 0;
+    if (gr_driver_begin(&g->driver) != GRANARY_OK) return 0;
+    if (GR_DRIVE(&g->driver, cuMemGetInfo, &free_bytes, &total_bytes) != GR_CU_SUCCESS) free_bytes = 0;
+    gr_driver_end(&g->driver);
+    return free_bytes;
+}
+
+/* Would cached and idle memory make up for `missing` bytes? Asked before any of it is disturbed, so
+ * that a request which must fail does not empty the pools. */
+static bool enough_idle(granary *g, size_t missing) {
+    size_t cached = g->extents.cached * g->extents.granule;
+    return missing <= cached || gr_reclaim_possible(g, missing - cached) >= missing - cached;
+}
+
+static void append(struct gr_list *loose, struct gr_extent *extent, size_t *need) {
+    gr_list_append(loose, &extent->link);
+    *need -= extent->granules;
+}
+
+/* Takes idle memory: what fits the need goes to loose, what is too big is released to make room. */
+static bool move_idle(granary *g, struct gr_pool *pool, size_t *need, struct gr_list *loose) {
+    struct gr_list taken;
+    gr_list_init(&taken);
+    if (gr_reclaim_take(g, pool, *need, &taken) == 0) return false;
+    while (!gr_list_empty(&taken)) {
+        struct gr_extent *extent = GR_CONTAINER(taken.next, struct gr_extent, link);
+        gr_list_remove(&extent->link);
+        gr_ledger_move(&g->ledger, extent->granules * g->extents.granule);
+        if (extent->granules <= *need)
+            append(loose, extent, need);
+        else
+            gr_extents_release(&g->extents, extent);
+    }
+    return true;
+}
+
+/* Adds extents of exactly `need` granules to loose. */
+static int supply(granary *g, struct gr_pool *pool, size_t need, struct gr_list *loose) {
+    const size_t granule = g->extents.granule;
+    bool asked = false; /* whether the idle memory suffices */
+    while (need > 0) {
+        struct gr_extent *extent = gr_extents_take_cached(&g->extents, need);
+        if (extent) {
+            append(loose, extent, &need);
+            continue;
+        }
+        size_t room = granules_of(g, room_below_limit(g));
+        size_t free_bytes = 0;
+        int status = GRANARY_OVER_LIMIT;
+        if (room > 0) {
+            const struct gr_backing backing = {.need = gr_min(need, room),
+                                               .held = g->extents.held,
+                                               .limit = granules_of(g, gr_min(g->limit, g->driver.facts.total_bytes)),
+                                               .class = pool->class};
+            if (!gr_extents_reserve(&g->extents, 1)) return GRANARY_HOST_MEMORY;
+            size_t want = gr_backing_next(&backing);
+            status = gr_extents_get(&g->extents, want, &extent);
+            if (status == GRANARY_OK) {
+                append(loose, extent, &need);
+                continue;
+            }
+            if (status != GRANARY_OUT_OF_MEMORY) return status;
+            free_bytes = driver_free(g);
+            if (free_bytes >= want * granule) free_bytes = 0; /* says it has, and gives none */
+        } else {
+            free_bytes = room * granule;
+        }
+        if (!asked && !enough_idle(g, need * granule - gr_min(need * granule, free_bytes))) return status;
+        asked = true;
+        if (g->extents.cached > 0)
+            gr_extents_flush(&g->extents, g->extents.cached - gr_min(g->extents.cached, need));
+        else if (!move_idle(g, pool, &need, loose))
+            return status;
+    }
+    return GRANARY_OK;
+}
+
+static void put_all(granary *g, struct gr_list *loose) {
+    while (!gr_list_empty(loose)) {
+        struct gr_extent *extent = GR_CONTAINER(loose->next, struct gr_extent, link);
+        gr_list_remove(&extent->link);
+        gr_extents_put(&g->extents, extent);
+    }
+}
+
+/* ---- growing on ranges -------------------------------------------------------------------- */
+
+static int open_range(granary *g, struct gr_pool *pool, size_t rounded) {
+    const size_t granule = g->extents.granule;
+    size_t need = (rounded + granule - 1) & ~(granule - 1);
+    size_t bytes = gr_sizing_range(g->driver.facts.total_bytes, g->address_bytes, need, granule);
+    struct gr_segment *segment = gr_host_take(1, sizeof(*segment), 8);
+    gr_lock_take(&pool->lock);
+    bool reserved = segment && gr_pool_reserve_segment(pool) && gr_slab_reserve(&pool->blocks, 1);
+    int status = reserved ? gr_segment_open_expandable(segment, &g->driver, &pool->blocks, bytes, need)
+                          : GRANARY_HOST_MEMORY;
+    if (status == GRANARY_OK) gr_pool_add_segment(pool, segment);
+    gr_lock_give(&pool->lock);
+    if (status != GRANARY_OK) {
+        gr_host_give(segment);
+        return status;
+    }
+    g->address_bytes += segment->size;
+    g->ranges++;
+    return GRANARY_OK;
+}
+
+static int plan(granary *g, struct gr_pool *pool, size_t rounded, struct gr_growth *growth) {
+    for (;;) {
+        gr_lock_take(&pool->lock);
+        int status = gr_grow_plan(pool, rounded, growth);
+        gr_lock_give(&pool->lock);
+        if (status != GRANARY_OUT_OF_MEMORY) return status;
+        status = open_range(g, pool, rounded);
+        if (status != GRANARY_OK) return status;
+    }
+}
+
+/* Backs every hole of the growth, or none. */
+static int back(granary *g, struct gr_pool *pool, struct gr_growth *growth, struct gr_list *loose) {
+    struct gr_range *range = &growth->segment->range;
+    struct gr_block *b;
+    for (b = gr_grow_next(growth, NULL); b; b = gr_grow_next(growth, b)) {
+        if (!gr_table_cover(&g->table, b->addr, b->size, pool->class == GR_SMALL)) return GRANARY_HOST_MEMORY;
+        int status = supply(g, pool, granules_of(g, b->size), loose);
+        if (status != GRANARY_OK) return status;
+    }
+    struct gr_list mapped; /* extents in place, to be taken out again if a later hole fails */
+    gr_list_init(&mapped);
+    while ((b = gr_grow_next(growth, NULL)) != NULL) {
+        size_t slot = gr_range_slot_of(range, b->addr), end = slot + granules_of(g, b->size);
+        int status = gr_range_map(range, &g->driver, slot, end - slot, loose);
+        if (status == GRANARY_OK) {
+            while (slot < end) {
+                gr_list_append(&mapped, &range->slot[slot]->link);
+                slot += range->slot[slot]->granules;
+            }
+            continue;
+        }
+        while (!gr_list_empty(&mapped)) {
+            struct gr_extent *extent = GR_CONTAINER(mapped.next, struct gr_extent, link);
+            gr_list_remove(&extent->link);
+            if (gr_range_unmap(range, &g->driver, extent) == GRANARY_OK) gr_list_append(loose, &extent->link);
+        }
+        return status;
+    }
+    while (!gr_list_empty(&mapped)) gr_list_remove(mapped.next);
+    gr_ledger_map(&g->ledger, pool->class, growth->missing * g->extents.granule);
+    return GRANARY_OK;
+}
+
+static int grow_on_range(granary *g, struct gr_pool *pool, size_t rounded) {
+    struct gr_growth growth;
+    struct gr_list loose;
+    int status = plan(g, pool, rounded, &growth);
+    if (status != GRANARY_OK) return status;
+    gr_list_init(&loose);
+    status = back(g, pool, &growth, &loose);
+    gr_lock_take(&pool->lock);
+    gr_grow_finish(pool, &growth);
+    gr_lock_give(&pool->lock);
+    put_all(g, &loose);
+    return status;
+}
+
+/* ---- growing by classic segments ---------------------------------------------------------- */
+
+static int open_classic(granary *g, struct gr_pool *pool, struct gr_segment *segment, size_t bytes) {
+    bool asked = false;
+    for (;;) {
+        int status = GRANARY_OVER_LIMIT;
+        size_t room = room_below_limit(g), found = room;
+        if (bytes <= room) {
+            status = gr_segment_open_classic(segment, &g->driver, &pool->blocks, bytes);
+            if (status != GRANARY_OUT_OF_MEMORY) return status;
+            found = driver_free(g);
+            if (found >= bytes) found = 0;
+        }
+        if (!asked && gr_reclaim_possible(g, bytes - found) < bytes - found) return status;
+        asked = true;
+        if (gr_reclaim_classic(g) == 0) return status;
+    }
+}
+
+static int grow_classic(granary *g, struct gr_pool *pool, size_t rounded) {
+    size_t bytes = gr_sizing_segment(rounded);
+    struct gr_segment *segment = gr_host_take(1, sizeof(*segment), 8);
+    gr_lock_take(&pool->lock);
+    bool reserved = segment && gr_pool_reserve_segment(pool) && gr_slab_reserve(&pool->blocks, 2);
+    gr_lock_give(&pool->lock);
+    int status = reserved ? open_classic(g, pool, segment, bytes) : GRANARY_HOST_MEMORY;
+    if (status == GRANARY_OK && !gr_table_cover(&g->table, segment->base, segment->size, pool->class == GR_SMALL)) {
+        gr_lock_take(&pool->lock);
+        gr_slab_give(&pool->blocks, segment->first);
+        gr_lock_give(&pool->lock);
+        gr_segment_close(segment, &g->driver);
+        status = GRANARY_HOST_MEMORY;
+    }
+    if (status != GRANARY_OK) {
+        gr_host_give(segment);
+        return status;
+    }
+    gr_lock_take(&pool->lock);
+    gr_pool_add_segment(pool, segment);
+    gr_pool_put(pool, segment->first);
+    gr_lock_give(&pool->lock);
+    g->classic_bytes += bytes;
+    gr_ledger_segment_alloc(&g->ledger, pool->class, bytes);
+    return GRANARY_OK;
+}
+
+/* ---- the ladder --------------------------------------------------------------------------- */
+
+static void fill_shortfall(granary *g, struct gr_pool *pool, size_t rounded, size_t requested,
+                           struct granary_shortfall *out) {
+    const size_t granule = g->extents.granule;
+    struct granary_stats stats = {.struct_size = sizeof(stats)};
+    gr_ledger_read(&g->ledger, &stats);
+    *out = (struct granary_shortfall){
+        .struct_size = sizeof(*out),
+        .requested_bytes = requested,
+        .rounded_bytes = rounded,
+        .grow_bytes = pool->expandable ? (rounded + granule - 1) & ~(granule - 1) : gr_sizing_segment(rounded),
+        .allocated_bytes = (size_t)stats.allocated_bytes.all.current,
+        .active_bytes = (size_t)stats.active_bytes.all.current,
+        .reserved_bytes = (size_t)stats.reserved_bytes.all.current,
+        .handle_cache_bytes = g->extents.cached * granule,
+        .limit_bytes = g->limit,
+        .device_free_bytes = driver_free(g),
+        .device_total_bytes = g->driver.facts.total_bytes,
+        .reserved_address_bytes = g->address_bytes,
+    };
+    for (struct gr_route *route = g->routes.first; route; route = route->next)
+        for (int c = 0; c < GR_CLASSES; c++) {
+            struct gr_pool *other = &route->pool[c];
+            gr_lock_take(&other->lock);
+            if (other == pool) {
+                struct gr_block *largest = gr_index_last(&pool->free);
+                out->free_same_pool_bytes = other->free.bytes;
+                out->largest_free_bytes = largest ? largest->size : 0;
+            } else {
+                out->free_other_pool_bytes += other->free.bytes;
+            }
+            gr_lock_give(&other->lock);
+        }
+}
+
+int gr_ladder_climb(granary *g, struct gr_pool *pool, size_t rounded, size_t requested, void **out,
+                    struct granary_shortfall *shortfall) {
+    int status;
+    gr_lock_take(&g->miss);
+    gr_ledger_miss(&g->ledger);
+    do {
+        status = gr_heap_try(g, pool, rounded, requested, out);
+        if (status != GRANARY_OUT_OF_MEMORY) break;
+        if (rounded > g->driver.facts.total_bytes)
+            break; /* no device call for what no state of this device can hold */
+        status = pool->expandable ? grow_on_range(g, pool, rounded) : grow_classic(g, pool, rounded);
+    } while (status == GRANARY_OK);
+    if (status == GRANARY_OUT_OF_MEMORY || status == GRANARY_OVER_LIMIT || status == GRANARY_ADDRESS_SPACE) {
+        gr_ledger_out_of_memory(&g->ledger);
+        fill_shortfall(g, pool, rounded, requested, shortfall);
+    }
+    gr_lock_give(&g->miss);
+    return status;
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Reclaim: taking idle memory from where it lies, and giving memory back to the driver. */
+#include "heap/reclaim.h"
+
+#include "base/host.h"
+#include "pool/idle.h"
+
+/* ---- one claim ---------------------------------------------------------------------------- */
+
+/* Unmaps the extents of a claim, from the left, until one is refused. */
+static int strip(granary *g, struct gr_pool *pool, struct gr_idle *idle, struct gr_list *loose, size_t *granules) {
+    struct gr_range *range = &idle->segment->range;
+    size_t slot = gr_range_slot_of(range, idle->block->addr);
+    size_t end = slot + idle->bytes / range->granule;
+    int status = GRANARY_OK;
+    while (slot < end) {
+        struct gr_extent *extent = range->slot[slot];
+        status = gr_range_unmap(range, &g->driver, extent);
+        if (status != GRANARY_OK) break;
+        slot += extent->granules;
+        *granules += extent->granules;
+        gr_list_append(loose, &extent->link);
+        gr_ledger_unmap(&g->ledger, pool->class, extent->granules * range->granule);
+    }
+    gr_lock_take(&pool->lock);
+    gr_idle_finish(pool, idle);
+    gr_lock_give(&pool->lock);
+    return status;
+}
+
+static bool claim(struct gr_pool *pool, size_t want, uint32_t epoch, struct gr_idle *out) {
+    gr_lock_take(&pool->lock);
+    bool found = gr_idle_claim(pool, want, epoch, out);
+    gr_lock_give(&pool->lock);
+    return found;
+}
+
+static void unclaim(struct gr_pool *pool, struct gr_idle *idle) {
+    gr_lock_take(&pool->lock);
+    gr_idle_finish(pool, idle);
+    gr_lock_give(&pool->lock);
+}
+
+/* Claims idle memory of the pool that is proved idle: without waiting, or after waiting for the one
+ * event that proves it. */
+static bool claim_proved(granary *g, struct gr_pool *pool, size_t want, bool wait, struct gr_idle *out) {
+    if (claim(pool, want, pool->stream->done, out)) return true;
+    if (!claim(pool, want, UINT32_MAX, out)) return false;
+    if (gr_stream_idle(pool->stream, &g->driver, out->epoch)) return true;
+    if (wait && gr_stream_wait(pool->stream, &g->driver, out->epoch) == GRANARY_OK) return true;
+    unclaim(pool, out);
+    return false;
+}
+
+/* ---- taking for another place ------------------------------------------------------------- */
+
+size_t gr_reclaim_possible(granary *g, size_t enough) {
+    size_t sum = 0;
+    for (struct gr_route *route = g->routes.first; route; route = route->next)
+        for (int c = 0; c < GR_CLASSES && sum < enough; c++) {
+            gr_lock_take(&route->pool[c].lock);
+            sum += gr_idle_total(&route->pool[c], enough - sum);
+            gr_lock_give(&route->pool[c].lock);
+        }
+    return sum;
+}
+
+/* The n-th pool to ask: the beneficiary, the other class of its stream, then all others. */
+static struct gr_pool *victim(granary *g, struct gr_pool *beneficiary, size_t n) {
+    struct gr_route *own = GR_CONTAINER(beneficiary->stream, struct gr_route, stream);
+    if (n == 0) return beneficiary;
+    if (n == 1) return &own->pool[beneficiary->class == GR_SMALL ? GR_LARGE : GR_SMALL];
+    n -= 2;
+    for (struct gr_route *route = g->routes.first; route; route = route->next) {
+        if (route == own) continue;
+        if (n < GR_CLASSES) return &route->pool[GR_LARGE - (int)n];
+        n -= GR_CLASSES;
+    }
+    return NULL;
+}
+
+size_t gr_reclaim_take(granary *g, struct gr_pool *beneficiary, size_t want, struct gr_list *loose) {
+    for (int wait = 0; wait <= 1; wait++) {
+        struct gr_pool *pool;
+        for (size_t n = 0; (pool = victim(g, beneficiary, n)) != NULL; n++) {
+            struct gr_idle idle;
+            size_t granules = 0;
+            if (!pool->expandable || !claim_proved(g, pool, want * g->extents.granule, wait != 0, &idle)) continue;
+            if (strip(g, pool, &idle, loose, &granules) != GRANARY_OK && granules == 0) return 0;
+            return granules;
+        }
+    }
+    return 0;
+}
+
+/* ---- giving back -------------------------------------------------------------------------- */
+
+/* The tiles of a segment that leaves its pool go back to the slab, the segment to the host. */
+static void dissolve(granary *g, struct gr_pool *pool, struct gr_segment *segment) {
+    gr_lock_take(&pool->lock);
+    gr_pool_remove_segment(pool, segment);
+    for (struct gr_block *b = segment->first, *next; b; b = next) {
+        next = b->next;
+        gr_slab_give(&pool->blocks, b);
+    }
+    gr_lock_give(&pool->lock);
+    if (segment->kind == GR_SEGMENT_EXPANDABLE) {
+        g->address_bytes -= segment->size;
+        g->ranges--;
+    } else {
+        g->classic_bytes -= segment->size;
+        gr_ledger_segment_free(&g->ledger, pool->class, segment->size);
+    }
+    gr_segment_close(segment, &g->driver);
+    gr_host_give(segment);
+}
+
+/* A wholly free classic segment of the pool; cuMemFree itself waits for the work on it. */
+static size_t release_classic(granary *g, struct gr_pool *pool) {
+    struct gr_idle idle;
+    if (pool->expandable || !claim(pool, 1, UINT32_MAX, &idle)) return 0;
+    dissolve(g, pool, idle.segment);
+    return idle.bytes;
+}
+
+size_t gr_reclaim_classic(granary *g) {
+    for (struct gr_route *route = g->routes.first; route; route = route->next)
+        for (int c = 0; c < GR_CLASSES; c++) {
+            size_t bytes = release_classic(g, &route->pool[c]);
+            if (bytes > 0) return bytes;
+        }
+    return 0;
+}
+
+static void release_all(granary *g, struct gr_list *loose) {
+    while (!gr_list_empty(loose)) {
+        struct gr_extent *extent = GR_CONTAINER(loose->next, struct gr_extent, link);
+        gr_list_remove(&extent->link);
+        gr_extents_release(&g->extents, extent);
+    }
+}
+
+static int trim_pool(granary *g, struct gr_pool *pool, size_t keep) {
+    int status = GRANARY_OK;
+    while (status == GRANARY_OK && gr_heap_held(g) > keep) {
+        struct gr_idle idle;
+        struct gr_list loose;
+        size_t granules = 0;
+        if (!pool->expandable) {
+            if (release_classic(g, pool) == 0) break;
+            continue;
+        }
+        if (!claim_proved(g, pool, gr_heap_held(g) - keep, true, &idle)) break;
+        gr_list_init(&loose);
+        status = strip(g, pool, &idle, &loose, &granules);
+        release_all(g, &loose);
+    }
+    return status;
+}
+
+/* Ranges that are one single hole are given up. */
+static void close_empty(granary *g, struct gr_pool *pool) {
+    for (size_t s = pool->segment_count; s-- > 0;) {
+        struct gr_segment *segment = pool->segments[s];
+        gr_lock_take(&pool->lock);
+        bool empty = segment->first->state == GR_BLOCK_HOLE && !segment->first->next;
+        gr_lock_give(&pool->lock);
+        if (empty) dissolve(g, pool, segment);
+    }
+}
+
+int gr_reclaim_trim(granary *g, size_t keep, size_t *released) {
+    size_t before = gr_heap_held(g);
+    int status = GRANARY_OK;
+    if (before > keep) {
+        size_t surplus = (before - keep + g->extents.granule - 1) / g->extents.granule;
+        gr_extents_flush(&g->extents, g->extents.cached - gr_min(g->extents.cached, surplus));
+    }
+    for (struct gr_route *route = g->routes.first; route; route = route->next)
+        for (int c = 0; c < GR_CLASSES; c++) {
+            if (status == GRANARY_OK) status = trim_pool(g, &route->pool[c], keep);
+            close_empty(g, &route->pool[c]);
+        }
+    *released = before - gr_heap_held(g);
+    return status;
+}
+
+void gr_reclaim_drop(granary *g, struct gr_pool *pool) {
+    while (pool->segment_count > 0) {
+        struct gr_segment *segment = pool->segments[pool->segment_count - 1];
+        struct gr_range *range = &segment->range;
+        for (size_t s = 0; segment->kind == GR_SEGMENT_EXPANDABLE && range->mapped > 0; s++) {
+            struct gr_extent *extent = range->slot[s];
+            if (!extent) continue;
+            if (gr_range_unmap(range, &g->driver, extent) != GRANARY_OK) gr_range_forget(range, extent);
+            gr_extents_release(&g->extents, extent);
+        }
+        dissolve(g, pool, segment);
+    }
+    gr_pool_fini(pool, &g->ledger);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Reclaim: idle memory leaves the place where it lies, to serve another or to go back to the driver.
+ *
+ *      pool A   | LIVE | FREE [ext] | ...      proof: the stream's epoch is complete
+ *                            |
+ *                            v loose extent  ──> mapped for pool B, cached, or released
+ *
+ * Live blocks never move and addresses stay valid. Nothing is unmapped before an event proves that
+ * the stream that freed it has passed the free; waiting is for that one event.
+ *
+ * Order of victims: the pool itself (holes between its live blocks), the other class of its stream,
+ * then other streams; memory that is known idle before memory that must be waited for.
+ *
+ * Locks: the miss lock; pool locks only between driver calls. */
+#ifndef GR_HEAP_RECLAIM_H
+#define GR_HEAP_RECLAIM_H
+
+#include "heap/heap.h"
+
+/* Bytes that could be reclaimed, were all streams idle; stops counting at enough. */
+size_t gr_reclaim_possible(granary *g, size_t enough);
+
+/* Takes one piece of idle memory, about want granules, from wherever it is least missed: its extents
+ * are added to loose. Returns granules, 0 when there is nothing (or only memory under capture). */
+size_t gr_reclaim_take(granary *g, struct gr_pool *beneficiary, size_t want, struct gr_list *loose);
+
+/* Gives one wholly free classic segment back to the driver; returns its bytes, 0 when there is none. */
+size_t gr_reclaim_classic(granary *g);
+
+/* Everything idle goes back to the driver until at most keep bytes are held. Empty ranges are given
+ * up as well. Returns OK, or the first refusal. */
+GR_MUST int gr_reclaim_trim(granary *g, size_t keep, size_t *released);
+
+/* The pool's memory goes, live blocks too. All work is complete. */
+void gr_reclaim_drop(granary *g, struct gr_pool *pool);
+
+#endif

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The ledger: settling the peaks of blocks, the figures of memory, reading both. */
+#include "ledger/ledger.h"
+
+#include <string.h>
+
+static struct gr_tally *tally_of(struct gr_list *link) {
+    return GR_CONTAINER(link, struct gr_tally, link);
+}
+
+void gr_ledger_init(struct gr_ledger *ledger) {
+    memset(ledger, 0, sizeof(*ledger));
+    gr_lock_init(&ledger->lock, GR_RANK_LEDGER);
+    gr_list_init(&ledger->tallies);
+}
+
+void gr_ledger_add(struct gr_ledger *ledger, struct gr_tally *tally, enum gr_class class, struct gr_lock *guard) {
+    memset(tally, 0, sizeof(*tally));
+    tally->guard = guard;
+    tally->class = class;
+    gr_lock_take(&ledger->lock);
+    gr_list_append(&ledger->tallies, &tally->link);
+    gr_lock_give(&ledger->lock);
+}
+
+void gr_ledger_remove(struct gr_ledger *ledger, struct gr_tally *tally) {
+    gr_lock_take(&ledger->lock);
+    for (int f = 0; f < GR_FIGURES; f++) {
+        ledger->gone_up[tally->class][f] += tally->up[f];
+        ledger->gone_down[tally->class][f] += tally->down[f];
+    }
+    gr_list_remove(&tally->link);
+    gr_lock_give(&ledger->lock);
+}
+
+/* ---- stopping all pools ------------------------------------------------------------------- */
+
+static void stop_all(struct gr_ledger *ledger) {
+    gr_lock_take(&ledger->lock);
+    GR_LIST_FOR(link, &ledger->tallies) gr_lock_take(tally_of(link)->guard);
+}
+
+static void go_on(struct gr_ledger *ledger) {
+    GR_LIST_FOR(link, &ledger->tallies) gr_lock_give(tally_of(link)->guard);
+    gr_lock_give(&ledger->lock);
+}
+
+static void sum_up(const struct gr_ledger *ledger, int64_t sum[GR_SUMS][GR_FIGURES], int64_t pools[GR_SUMS]) {
+    memset(sum, 0, sizeof(int64_t) * GR_SUMS * GR_FIGURES);
+    memset(pools, 0, sizeof(int64_t) * GR_SUMS);
+    GR_LIST_FOR(link, &ledger->tallies) {
+        const struct gr_tally *tally = tally_of(link);
+        pools[tally->class]++;
+        pools[GR_ALL]++;
+        for (int f = 0; f < GR_FIGURES; f++) {
+            sum[tally->class][f] += gr_tally_now(tally, f);
+            sum[GR_ALL][f] += gr_tally_now(tally, f);
+        }
+    }
+}
+
+/* Raises the peaks to the sums and shares the room between them out. All pools are stopped. */
+static void share_room(struct gr_ledger *ledger, const struct gr_tally *hungry) {
+    int64_t sum[GR_SUMS][GR_FIGURES], pools[GR_SUMS];
+    sum_up(ledger, sum, pools);
+    for (int s = 0; s < GR_SUMS; s++)
+        for (int f = 0; f < GR_FIGURES; f++)
+            if (ledger->peak[s][f] < sum[s][f]) ledger->peak[s][f] = sum[s][f];
+    GR_LIST_FOR(link, &ledger->tallies) {
+        struct gr_tally *tally = tally_of(link);
+        for (int f = 0; f < GR_FIGURES; f++) {
+            int64_t of_class = ledger->peak[tally->class][f] - sum[tally->class][f];
+            int64_t of_all = ledger->peak[GR_ALL][f] - sum[GR_ALL][f];
+            int64_t room = of_class < of_all ? of_class : of_all;
+            /* One half to the hungry tally, the other to the rest in equal parts. */
+            int64_t part = tally == hungry ? room / 2 : room / 2 / pools[GR_ALL];
+            tally->ceiling[f] = gr_tally_now(tally, f) + part;
+        }
+    }
+}
+
+void gr_ledger_settle(struct gr_ledger *ledger, struct gr_tally *hungry) {
+    stop_all(ledger);
+    ledger->settled++;
+    share_room(ledger, hungry);
+    go_on(ledger);
+}
+
+/* ---- figures of memory -------------------------------------------------------------------- */
+
+static int64_t memory_now(const struct gr_ledger *ledger, int sum, int figure) {
+    int64_t now = 0;
+    for (int c = 0; c < GR_CLASSES; c++)
+        if (sum == c || sum == GR_ALL) now += ledger->memory_up[c][figure] - ledger->memory_down[c][figure];
+    return now;
+}
+
+static void memory_add(struct gr_ledger *ledger, enum gr_class class, enum gr_memory_figure figure, size_t amount) {
+    ledger->memory_up[class][figure] += (int64_t)amount;
+    for (int s = 0; s < GR_SUMS; s++) {
+        int64_t now = memory_now(ledger, s, figure);
+        if (ledger->memory_peak[s][figure] < now) ledger->memory_peak[s][figure] = now;
+    }
+}
+
+void gr_ledger_miss(struct gr_ledger *ledger) {
+    ledger->misses++;
+}
+
+void gr_ledger_out_of_memory(struct gr_ledger *ledger) {
+    ledger->out_of_memory++;
+}
+
+void gr_ledger_map(struct gr_ledger *ledger, enum gr_class class, size_t bytes) {
+    ledger->maps++;
+    memory_add(ledger, class, GR_RESERVED_BYTES, bytes);
+}
+
+void gr_ledger_unmap(struct gr_ledger *ledger, enum gr_class class, size_t bytes) {
+    ledger->unmaps++;
+    ledger->memory_down[class][GR_RESERVED_BYTES] += (int64_t)bytes;
+}
+
+void gr_ledger_segment_alloc(struct gr_ledger *ledger, enum gr_class class, size_t bytes) {
+    memory_add(ledger, class, GR_RESERVED_BYTES, bytes);
+    memory_add(ledger, class, GR_SEGMENTS, 1);
+}
+
+void gr_ledger_segment_free(struct gr_ledger *ledger, enum gr_class class, size_t bytes) {
+    ledger->memory_down[class][GR_RESERVED_BYTES] += (int64_t)bytes;
+    ledger->memory_down[class][GR_SEGMENTS] += 1;
+}
+
+void gr_ledger_move(struct gr_ledger *ledger, size_t bytes) {
+    ledger->moved_extents++;
+    ledger->moved_bytes += (int64_t)bytes;
+}
+
+/* ---- reading ------------------------------------------------------------------------------ */
+
+size_t gr_ledger_reserved(const struct gr_ledger *ledger) {
+    return (size_t)memory_now(ledger, GR_ALL, GR_RESERVED_BYTES);
+}
+
+static struct granary_stat *part_of(struct granary_stat_by_class *stat, int sum) {
+    return sum == GR_ALL ? &stat->all : sum == GR_SMALL ? &stat->small : &stat->large;
+}
+
+static void read_blocks(const struct gr_ledger *ledger, int sum, int figure, struct granary_stat *out) {
+    *out = (struct granary_stat){.peak = ledger->peak[sum][figure]};
+    for (int c = 0; c < GR_CLASSES; c++) {
+        if (sum != c && sum != GR_ALL) continue;
+        out->total_up += ledger->gone_up[c][figure];
+        out->total_down += ledger->gone_down[c][figure];
+    }
+    GR_LIST_FOR(link, &ledger->tallies) {
+        const struct gr_tally *tally = tally_of(link);
+        if (sum != (int)tally->class && sum != GR_ALL) continue;
+        out->total_up += tally->up[figure];
+        out->total_down += tally->down[figure];
+    }
+    out->current = out->total_up - out->total_down;
+}
+
+static void read_memory(const struct gr_ledger *ledger, int sum, int figure, struct granary_stat *out) {
+    *out = (struct granary_stat){.peak = ledger->memory_peak[sum][figure]};
+    for (int c = 0; c < GR_CLASSES; c++) {
+        if (sum != c && sum != GR_ALL) continue;
+        out->total_up += ledger->memory_up[c][figure];
+        out->total_down += ledger->memory_down[c][figure];
+    }
+    out->current = out->total_up - out->total_down;
+}
+
+void gr_ledger_read(struct gr_ledger *ledger, struct granary_stats *out) {
+    struct granary_stat_by_class *of_blocks[GR_FIGURES] = {
+        [GR_ALLOCATED_BYTES] = &out->allocated_bytes, [GR_ACTIVE_BYTES] = &out->active_bytes,
+        [GR_REQUESTED_BYTES] = &out->requested_bytes, [GR_ALLOCATIONS] = &out->allocations,
+        [GR_ACTIVE_BLOCKS] = &out->active_blocks,
+    };
+    struct granary_stat_by_class *of_memory[GR_MEMORY_FIGURES] = {
+        [GR_RESERVED_BYTES] = &out->reserved_bytes, [GR_SEGMENTS] = &out->segments};
+    stop_all(ledger);
+    share_room(ledger, NULL); /* a rise that has not settled yet counts */
+    for (int s = 0; s < GR_SUMS; s++) {
+        for (int f = 0; f < GR_FIGURES; f++) read_blocks(ledger, s, f, part_of(of_blocks[f], s));
+        for (int f = 0; f < GR_MEMORY_FIGURES; f++) read_memory(ledger, s, f, part_of(of_memory[f], s));
+    }
+    go_on(ledger);
+    out->misses = ledger->misses;
+    out->out_of_memory = ledger->out_of_memory;
+    out->moved_extents = ledger->moved_extents;
+    out->moved_bytes = ledger->moved_bytes;
+    out->maps = ledger->maps;
+    out->unmaps = ledger->unmaps;
+}
+
+void gr_ledger_reset_peaks(struct gr_ledger *ledger) {
+    stop_all(ledger);
+    memset(ledger->peak, 0, sizeof(ledger->peak));
+    share_room(ledger, NULL);
+    go_on(ledger);
+    for (int s = 0; s < GR_SUMS; s++)
+        for (int f = 0; f < GR_MEMORY_FIGURES; f++) ledger->memory_peak[s][f] = memory_now(ledger, s, f);
+}
+
+static const char *check_stopped(const struct gr_ledger *ledger) {
+    int64_t sum[GR_SUMS][GR_FIGURES], pools[GR_SUMS];
+    GR_LIST_FOR(link, &ledger->tallies) {
+        const struct gr_tally *tally = tally_of(link);
+        for (int f = 0; f < GR_FIGURES; f++)
+            if (gr_tally_now(tally, f) < 0 || gr_tally_now(tally, f) > tally->ceiling[f]) return "G1";
+        if (gr_tally_now(tally, GR_ALLOCATED_BYTES) > gr_tally_now(tally, GR_ACTIVE_BYTES)) return "G3";
+        if (gr_tally_now(tally, GR_REQUESTED_BYTES) > gr_tally_now(tally, GR_ACTIVE_BYTES)) return "G3";
+    }
+    sum_up(ledger, sum, pools);
+    for (int s = 0; s < GR_SUMS; s++)
+        for (int f = 0; f < GR_FIGURES; f++)
+            if (sum[s][f] > ledger->peak[s][f]) return "G2";
+    return NULL;
+}
+
+const char *gr_ledger_check(struct gr_ledger *ledger) {
+    stop_all(ledger);
+    share_room(ledger, NULL);
+    const char *broken = check_stopped(ledger);
+    go_on(ledger);
+    return broken;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The ledger: what happened, told once. One verb for each change; it moves every figure that the
+ * change concerns, so statistics and reality cannot disagree. Each verb is called from one place.
+ *
+ * Figures of blocks change on hits, so they live in tallies, one a pool, guarded by the pool's lock.
+ * Their device-wide peaks are exact without a line that all pools write:
+ *
+ *      peak of the sum  >=  sum of ceilings  >=  sum of current values
+ *
+ * A pool that stays under its ceiling cannot make a new peak and tells nobody. One that rises above
+ * it settles: all pools are stopped for a moment, the true sums taken, peaks raised, and the room
+ * below the peaks shared out as new ceilings. A run in steady state settles hardly ever.
+ *
+ * Figures of memory (reserved, segments, moves) change on misses only and live here, under the miss
+ * lock.
+ *
+ * Invariants (gr_ledger_check, all pools stopped):
+ *      G1  0 <= current <= ceiling for every figure of every tally
+ *      G2  the sum of current values is at most the peak, for all, small and large
+ *      G3  allocated <= active, requested <= active
+ *
+ * Locks: as said; the list of tallies, peaks and ceilings of others under the LEDGER lock. */
+#ifndef GR_LEDGER_LEDGER_H
+#define GR_LEDGER_LEDGER_H
+
+#include <granary/granary.h>
+
+#include "base/list.h"
+#include "base/lock.h"
+#include "policy/sizing.h"
+
+/* Figures of blocks. */
+enum gr_figure {
+    GR_ALLOCATED_BYTES,
+    GR_ACTIVE_BYTES,
+    GR_REQUESTED_BYTES,
+    GR_ALLOCATIONS,
+    GR_ACTIVE_BLOCKS,
+    GR_FIGURES
+};
+
+/* Figures of memory. */
+enum gr_memory_figure {
+    GR_RESERVED_BYTES,
+    GR_SEGMENTS,
+    GR_MEMORY_FIGURES
+};
+
+struct gr_tally {
+    struct gr_lock *guard;      /* constant: the pool's lock */
+    enum gr_class class;        /* constant */
+    int64_t up[GR_FIGURES];     /* under guard: everything ever added */
+    int64_t down[GR_FIGURES];   /* under guard: everything ever taken off */
+    int64_t ceiling[GR_FIGURES];/* read under guard, written under guard and ledger lock */
+    struct gr_list link;        /* under ledger lock */
+};
+
+/* One figure for all, small, large. */
+enum { GR_ALL = GR_CLASSES, GR_SUMS = GR_CLASSES + 1 };
+
+struct gr_ledger {
+    struct gr_lock lock;
+    /* under lock */
+    struct gr_list tallies;
+    int64_t peak[GR_SUMS][GR_FIGURES];
+    int64_t gone_up[GR_CLASSES][GR_FIGURES]; /* totals of tallies that were removed */
+    int64_t gone_down[GR_CLASSES][GR_FIGURES];
+    uint64_t settled; /* how often */
+    /* under the miss lock */
+    int64_t memory_up[GR_CLASSES][GR_MEMORY_FIGURES];
+    int64_t memory_down[GR_CLASSES][GR_MEMORY_FIGURES];
+    int64_t memory_peak[GR_SUMS][GR_MEMORY_FIGURES];
+    int64_t misses, out_of_memory, moved_extents, moved_bytes, maps, unmaps;
+};
+
+void gr_ledger_init(struct gr_ledger *ledger);
+/* A pool comes; a pool goes (its current values are zero). */
+void gr_ledger_add(struct gr_ledger *ledger, struct gr_tally *tally, enum gr_class class, struct gr_lock *guard);
+void gr_ledger_remove(struct gr_ledger *ledger, struct gr_tally *tally);
+
+/* ---- verbs on hits, under the pool's lock; true: call gr_ledger_settle once it is released --- */
+
+static inline int64_t gr_tally_now(const struct gr_tally *tally, enum gr_figure figure) {
+    return tally->up[figure] - tally->down[figure];
+}
+
+GR_MUST static inline bool gr_ledger_alloc(struct gr_tally *tally, size_t size, size_t requested) {
+    const int64_t delta[GR_FIGURES] = {(int64_t)size, (int64_t)size, (int64_t)requested, 1, 1};
+    bool over = false;
+    for (int f = 0; f < GR_FIGURES; f++) {
+        tally->up[f] += delta[f];
+        over |= tally->up[f] - tally->down[f] > tally->ceiling[f];
+    }
+    return over;
+}
+
+/* The block is no longer the caller's; and it may be used again. */
+static inline void gr_ledger_free_requested(struct gr_tally *tally, size_t size) {
+    tally->down[GR_ALLOCATED_BYTES] += (int64_t)size;
+    tally->down[GR_ALLOCATIONS] += 1;
+}
+static inline void gr_ledger_free_completed(struct gr_tally *tally, size_t size, size_t requested) {
+    tally->down[GR_ACTIVE_BYTES] += (int64_t)size;
+    tally->down[GR_REQUESTED_BYTES] += (int64_t)requested;
+    tally->down[GR_ACTIVE_BLOCKS] += 1;
+}
+
+/* Takes true sums, raises peaks, gives new ceilings. hungry (may be NULL) is the tally that rose
+ * above its ceiling: it gets half of the room. No POOL lock may be held. */
+void gr_ledger_settle(struct gr_ledger *ledger, struct gr_tally *hungry);
+
+/* ---- verbs on misses, under the miss lock ------------------------------------------------- */
+
+void gr_ledger_miss(struct gr_ledger *ledger);
+void gr_ledger_out_of_memory(struct gr_ledger *ledger);
+void gr_ledger_map(struct gr_ledger *ledger, enum gr_class class, size_t bytes);
+void gr_ledger_unmap(struct gr_ledger *ledger, enum gr_class class, size_t bytes);
+void gr_ledger_segment_alloc(struct gr_ledger *ledger, enum gr_class class, size_t bytes);
+void gr_ledger_segment_free(struct gr_ledger *ledger, enum gr_class class, size_t bytes);
+void gr_ledger_move(struct gr_ledger *ledger, size_t bytes);
+
+/* ---- reading ------------------------------------------------------------------------------ */
+
+size_t gr_ledger_reserved(const struct gr_ledger *ledger); /* under the miss lock */
+/* Fills the figures that the ledger knows. Under the miss lock; stops all pools for a moment. */
+void gr_ledger_read(struct gr_ledger *ledger, struct granary_stats *out);
+void gr_ledger_reset_peaks(struct gr_ledger *ledger); /* likewise */
+const char *gr_ledger_check(struct gr_ledger *ledger); /* likewise */
+
+#endif

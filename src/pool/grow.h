@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Growing a pool in place: where new memory goes.
+ *
+ *      before   | LIVE | FREE |   HOLE            | LIVE |      request = FREE + part of HOLE
+ *      plan     | LIVE |     MOVING    |   HOLE   | LIVE |      lock released, driver works
+ *      commit   | LIVE |     FREE      |   HOLE   | LIVE |
+ *
+ * Of all runs of FREE and HOLE blocks the plan takes the place that misses the fewest granules, the
+ * lowest address of several. The planned blocks are in no index, so hits of the pool go on meanwhile
+ * and cannot take them.
+ *
+ * Locks: the miss lock from plan to commit or abort; the pool's lock in each call, not in between. */
+#ifndef GR_POOL_GROW_H
+#define GR_POOL_GROW_H
+
+#include "pool/pool.h"
+
+struct gr_growth {
+    struct gr_segment *segment;
+    struct gr_block *first, *last; /* MOVING, neighbours */
+    size_t missing;                /* granules to map */
+};
+
+/* OK; OUT_OF_MEMORY when no run is long enough (the pool needs another range); HOST_MEMORY. */
+GR_MUST int gr_grow_plan(struct gr_pool *pool, size_t rounded, struct gr_growth *out);
+
+/* Walks the places to map: from NULL on, the next block of the plan with nothing behind it, or NULL. */
+struct gr_block *gr_grow_next(const struct gr_growth *growth, const struct gr_block *after);
+
+/* What has memory behind it becomes FREE, what has not becomes a HOLE: after success that is all of
+ * it, after a failure the state before the plan. */
+void gr_grow_finish(struct gr_pool *pool, struct gr_growth *growth);
+
+#endif

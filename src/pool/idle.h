@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Giving memory up: finding whole extents under FREE blocks and claiming them.
+ *
+ *      before   | LIVE |      FREE  [ext][ext]  | LIVE |
+ *      claim    | LIVE | FREE | MOVING [..][..] | LIVE |      lock released, driver works
+ *      finish   | LIVE | FREE |      HOLE       | LIVE |
+ *
+ * FREE neighbours are always joined, so an extent that no block uses lies inside one FREE block.
+ * Whether work of the stream may still touch it is told by the block's epoch; the caller proves it
+ * before it unmaps. A classic segment is one piece: it is idle when one FREE block covers it.
+ *
+ * Locks: the miss lock from claim to finish; the pool's lock in each call, not in between. */
+#ifndef GR_POOL_IDLE_H
+#define GR_POOL_IDLE_H
+
+#include "pool/pool.h"
+
+struct gr_idle {
+    struct gr_segment *segment;
+    struct gr_block *block; /* MOVING; covers whole extents, or a whole classic segment */
+    size_t bytes;
+    uint32_t epoch;         /* when its newest part was freed */
+};
+
+/* Claims idle memory that was freed in the given epoch or before: about `want` bytes from the block
+ * that fits it best, else what the largest has. False when there is none (or no host memory for the
+ * tiles that cutting needs). */
+GR_MUST bool gr_idle_claim(struct gr_pool *pool, size_t want, uint32_t epoch, struct gr_idle *out);
+
+/* Idle bytes of the pool, all epochs; stops counting at enough. */
+size_t gr_idle_total(const struct gr_pool *pool, size_t enough);
+
+/* What still has memory behind it becomes FREE again, the rest a HOLE. (A classic segment whose
+ * memory goes is taken out of the pool by the caller instead.) */
+void gr_idle_finish(struct gr_pool *pool, struct gr_idle *idle);
+
+#endif

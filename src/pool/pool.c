@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A pool: taking blocks and putting them back, and its segments. */
+#include "pool/pool.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "base/host.h"
+
+void gr_pool_init(struct gr_pool *pool, enum gr_class class, bool expandable, struct gr_stream *stream,
+                  struct gr_address_table *table, const struct gr_sizing *sizing, struct gr_ledger *ledger) {
+    memset(pool, 0, sizeof(*pool));
+    gr_lock_init(&pool->lock, GR_RANK_POOL);
+    pool->class = class;
+    pool->expandable = expandable;
+    pool->stream = stream;
+    pool->table = table;
+    pool->sizing = sizing;
+    gr_slab_init(&pool->blocks, sizeof(struct gr_block), pool);
+    gr_ledger_add(ledger, &pool->tally, class, &pool->lock);
+}
+
+void gr_pool_fini(struct gr_pool *pool, struct gr_ledger *ledger) {
+    GR_ASSERT(pool->segment_count == 0, "P2");
+    gr_ledger_remove(ledger, &pool->tally);
+    gr_slab_fini(&pool->blocks);
+    gr_host_give(pool->segments);
+}
+
+int gr_pool_take(struct gr_pool *pool, size_t rounded, size_t requested, struct gr_block **out) {
+    struct gr_block *b = gr_index_find(&pool->free, rounded);
+    if (!b || (!pool->expandable && !gr_sizing_fits(pool->sizing, b->size, rounded))) return GRANARY_OUT_OF_MEMORY;
+    size_t rest = b->size - rounded;
+    bool cut = rest > 0 && (pool->expandable || gr_sizing_splits(pool->sizing, pool->class, rounded, rest));
+    if (cut && GR_UNLIKELY(!gr_slab_reserve(&pool->blocks, 1))) return GRANARY_HOST_MEMORY;
+    gr_index_remove(&pool->free, b);
+    if (cut) gr_index_insert(&pool->free, gr_block_split(&pool->blocks, b, rounded));
+    gr_block_become(b, GR_BLOCK_LIVE);
+    b->u.live.requested = requested;
+    b->u.live.foreign = NULL;
+    gr_table_set(pool->table, b);
+    *out = b;
+    return GRANARY_OK;
+}
+
+void gr_pool_put(struct gr_pool *pool, struct gr_block *b) {
+    gr_block_become(b, GR_BLOCK_FREE);
+    if (b->next && b->next->state == GR_BLOCK_FREE) {
+        gr_index_remove(&pool->free, b->next);
+        gr_block_absorb(&pool->blocks, b);
+    }
+    if (b->prev && b->prev->state == GR_BLOCK_FREE) {
+        b = b->prev;
+        gr_index_remove(&pool->free, b);
+        gr_block_absorb(&pool->blocks, b);
+    }
+    gr_index_insert(&pool->free, b);
+}
+
+void gr_pool_put_hole(struct gr_pool *pool, struct gr_block *b) {
+    gr_block_become(b, GR_BLOCK_HOLE);
+    b->epoch = 0; /* nothing lies here that work could still touch */
+    if (b->next && b->next->state == GR_BLOCK_HOLE) {
+        gr_index_remove(&pool->holes, b->next);
+        gr_block_absorb(&pool->blocks, b);
+    }
+    if (b->prev && b->prev->state == GR_BLOCK_HOLE) {
+        b = b->prev;
+        gr_index_remove(&pool->holes, b);
+        gr_block_absorb(&pool->blocks, b);
+    }
+    gr_index_insert(&pool->holes, b);
+}
+
+struct gr_block *gr_pool_live_at(const struct gr_pool *pool, gr_addr addr) {
+    struct gr_block *b = gr_table_get(pool->table, addr);
+    return b && gr_slab_owner(b) == pool && b->addr == addr && b->state == GR_BLOCK_LIVE ? b : NULL;
+}
+
+/* ---- segments ----------------------------------------------------------------------------- */
+
+/* Number of segments that begin at or before addr. */
+static size_t rank_of(const struct gr_pool *pool, gr_addr addr) {
+    size_t low = 0, high = pool->segment_count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (pool->segments[middle]->base <= addr)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+struct gr_segment *gr_pool_segment_of(const struct gr_pool *pool, gr_addr addr) {
+    size_t rank = rank_of(pool, addr);
+    GR_ASSERT(rank > 0 && gr_segment_holds(pool->segments[rank - 1], addr), "P2");
+    return pool->segments[rank - 1];
+}
+
+bool gr_pool_reserve_segment(struct gr_pool *pool) {
+    if (pool->segment_count < pool->segment_room) return true;
+    size_t room = pool->segment_room ? pool->segment_room * 2 : 4;
+    struct gr_segment **fresh = gr_host_take(room, sizeof(struct gr_segment *), 8);
+    if (!fresh) return false;
+    if (pool->segment_count) memcpy(fresh, pool->segments, pool->segment_count * sizeof(struct gr_segment *));
+    gr_host_give(pool->segments);
+    pool->segments = fresh;
+    pool->segment_room = room;
+    return true;
+}
+
+void gr_pool_add_segment(struct gr_pool *pool, struct gr_segment *segment) {
+    size_t rank = rank_of(pool, segment->base);
+    GR_ASSERT(pool->segment_count < pool->segment_room, "P2");
+    memmove(&pool->segments[rank + 1], &pool->segments[rank],
+            (pool->segment_count - rank) * sizeof(struct gr_segment *));
+    pool->segments[rank] = segment;
+    pool->segment_count++;
+    if (segment->first->state == GR_BLOCK_HOLE) gr_index_insert(&pool->holes, segment->first);
+}
+
+void gr_pool_remove_segment(struct gr_pool *pool, struct gr_segment *segment) {
+    size_t rank = rank_of(pool, segment->base) - 1;
+    if (segment->first->state == GR_BLOCK_HOLE) gr_index_remove(&pool->holes, segment->first);
+    pool->segment_count--;
+    memmove(&pool->segments[rank], &pool->segments[rank + 1],
+            (pool->segment_count - rank) * sizeof(struct gr_segment *));
+}
+
+/* ---- checking ----------------------------------------------------------------------------- */
+
+const char *gr_pool_check(const struct gr_pool *pool, bool moving_allowed) {
+    size_t count[GR_BLOCK_MOVING + 1] = {0};
+    uint64_t bytes[GR_BLOCK_MOVING + 1] = {0};
+    int64_t requested = 0;
+    for (size_t s = 0; s < pool->segment_count; s++) {
+        const struct gr_segment *segment = pool->segments[s];
+        const char *broken = gr_segment_check(segment, moving_allowed);
+        if (broken) return broken;
+        if (s > 0 && pool->segments[s - 1]->base + pool->segments[s - 1]->size > segment->base) return "P2";
+        for (const struct gr_block *b = segment->first; b; b = b->next) {
+            count[b->state]++;
+            bytes[b->state] += b->size;
+            if (b->state == GR_BLOCK_LIVE || b->state == GR_BLOCK_PENDING) requested += (int64_t)b->u.live.requested;
+            if (b->state == GR_BLOCK_LIVE && gr_pool_live_at(pool, b->addr) != b) return "P4";
+            if (b->state != GR_BLOCK_LIVE && gr_pool_live_at(pool, b->addr)) return "P4";
+        }
+    }
+    const char *broken = gr_index_check(&pool->free, GR_BLOCK_FREE);
+    if (!broken) broken = gr_index_check(&pool->holes, GR_BLOCK_HOLE);
+    if (broken) return broken;
+    if (pool->free.count != count[GR_BLOCK_FREE] || pool->free.bytes != bytes[GR_BLOCK_FREE]) return "P1";
+    if (pool->holes.count != count[GR_BLOCK_HOLE] || pool->holes.bytes != bytes[GR_BLOCK_HOLE]) return "P1";
+    const int64_t live = (int64_t)bytes[GR_BLOCK_LIVE], pending = (int64_t)bytes[GR_BLOCK_PENDING];
+    const struct gr_tally *tally = &pool->tally;
+    if (gr_tally_now(tally, GR_ALLOCATED_BYTES) != live || gr_tally_now(tally, GR_ACTIVE_BYTES) != live + pending ||
+        gr_tally_now(tally, GR_ALLOCATIONS) != (int64_t)count[GR_BLOCK_LIVE] ||
+        gr_tally_now(tally, GR_ACTIVE_BLOCKS) != (int64_t)(count[GR_BLOCK_LIVE] + count[GR_BLOCK_PENDING]) ||
+        gr_tally_now(tally, GR_REQUESTED_BYTES) != requested)
+        return "P3";
+    return NULL;
+}

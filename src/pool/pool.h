@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A pool: the blocks of one stream and one size class. Takes blocks out and puts them back.
+ *
+ *      take   index -> best fit -> cut -> LIVE, entered in the address table
+ *      put    block -> FREE, joined with free neighbours -> index
+ *
+ * The one door to the free index and the hole index: every block enters by gr_pool_put or
+ * gr_pool_put_hole, which alone join neighbours, and leaves by take, or by the two modules that move
+ * memory: grow.h (memory comes) and idle.h (memory goes).
+ *
+ * Invariants (gr_pool_check):
+ *      P1  the free index holds exactly the FREE blocks of the segments, the hole index the HOLEs
+ *      P2  segments are sorted by address and do not overlap
+ *      P3  the tally's allocated and active bytes and counts are those of the LIVE and PENDING blocks
+ *      P4  the address table knows every LIVE block
+ *
+ * Locks: the pool's own lock guards everything below "under lock". Adding and removing segments also
+ * needs the miss lock. A hit takes this lock and no other. */
+#ifndef GR_POOL_POOL_H
+#define GR_POOL_POOL_H
+
+#include "block/index.h"
+#include "block/table.h"
+#include "ledger/ledger.h"
+#include "memory/segment.h"
+#include "policy/sizing.h"
+#include "stream/stream.h"
+
+struct gr_pool {
+    struct gr_lock lock;
+    /* constant after gr_pool_open */
+    enum gr_class class;
+    bool expandable; /* grows on ranges; else by classic segments */
+    struct gr_stream *stream;
+    struct gr_address_table *table;
+    const struct gr_sizing *sizing;
+    /* under lock */
+    struct gr_tally tally;
+    struct gr_slab blocks;
+    struct gr_segment **segments; /* sorted by base */
+    size_t segment_count, segment_room;
+    struct gr_index free;
+    struct gr_index holes;
+};
+
+void gr_pool_init(struct gr_pool *pool, enum gr_class class, bool expandable, struct gr_stream *stream,
+                  struct gr_address_table *table, const struct gr_sizing *sizing, struct gr_ledger *ledger);
+/* The pool has no segments any more. */
+void gr_pool_fini(struct gr_pool *pool, struct gr_ledger *ledger);
+
+/* ---- under the pool's lock ---------------------------------------------------------------- */
+
+/* Takes the best fit for a rounded size and makes it LIVE: OK; or OUT_OF_MEMORY when no block fits,
+ * HOST_MEMORY when cutting needs a tile and there is none. Changes nothing on failure. */
+GR_MUST int gr_pool_take(struct gr_pool *pool, size_t rounded, size_t requested, struct gr_block **out);
+
+/* A LIVE, PENDING or MOVING block becomes FREE. Cannot fail. */
+void gr_pool_put(struct gr_pool *pool, struct gr_block *b);
+/* A MOVING block with nothing behind it becomes a HOLE. Cannot fail. */
+void gr_pool_put_hole(struct gr_pool *pool, struct gr_block *b);
+
+/* The live block at addr, or NULL. */
+struct gr_block *gr_pool_live_at(const struct gr_pool *pool, gr_addr addr);
+
+/* The segment that holds addr, which is one of the pool's. */
+struct gr_segment *gr_pool_segment_of(const struct gr_pool *pool, gr_addr addr);
+
+/* Takes a segment in (room was reserved) or out. */
+GR_MUST bool gr_pool_reserve_segment(struct gr_pool *pool);
+void gr_pool_add_segment(struct gr_pool *pool, struct gr_segment *segment);
+void gr_pool_remove_segment(struct gr_pool *pool, struct gr_segment *segment);
+
+const char *gr_pool_check(const struct gr_pool *pool, bool moving_allowed);
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Streams: epochs and the events that end them. */
+#include "stream/stream.h"
+
+#include <string.h>
+
+#include "base/check.h"
+
+void gr_stream_init(struct gr_stream *stream, gr_cu_stream handle) {
+    *stream = (struct gr_stream){.handle = handle};
+    atomic_init(&stream->epoch, 1);
+}
+
+void gr_stream_fini(struct gr_stream *stream, struct gr_driver *driver) {
+    if (gr_driver_begin(driver) == GRANARY_OK) {
+        for (unsigned i = 0; i < GR_STREAM_EVENTS; i++)
+            if (stream->mark[i].event)
+                (void)gr_driver_status(driver, GR_ENTRY_cuEventDestroy,
+                                       GR_DRIVE(driver, cuEventDestroy, stream->mark[i].event));
+        gr_driver_end(driver);
+    }
+    memset(stream->mark, 0, sizeof(stream->mark));
+}
+
+/* The oldest n marks are complete: their events move to the end, for reuse. */
+static void retire(struct gr_stream *stream, unsigned n) {
+    for (; n > 0; n--) {
+        gr_cu_event event = stream->mark[0].event;
+        stream->done = stream->mark[0].epoch;
+        stream->pending--;
+        memmove(&stream->mark[0], &stream->mark[1], sizeof(stream->mark[0]) * (GR_STREAM_EVENTS - 1));
+        stream->mark[GR_STREAM_EVENTS - 1].event = event;
+    }
+}
+
+static void poll(struct gr_stream *stream, struct gr_driver *driver) {
+    while (stream->pending > 0 && GR_DRIVE(driver, cuEventQuery, stream->mark[0].event) == GR_CU_SUCCESS)
+        retire(stream, 1);
+}
+
+static bool capturing(struct gr_stream *stream, struct gr_driver *driver) {
+    int status = GR_CU_CAPTURE_NONE;
+    gr_cu_result code = GR_DRIVE(driver, cuStreamIsCapturing, stream->handle, &status);
+    return code != GR_CU_SUCCESS || status != GR_CU_CAPTURE_NONE;
+}
+
+/* Ends the epoch with an event. */
+static int mark(struct gr_stream *stream, struct gr_driver *driver) {
+    if (stream->pending == GR_STREAM_EVENTS) poll(stream, driver);
+    unsigned at = stream->pending;
+    if (at == GR_STREAM_EVENTS) {
+        /* All in flight: the newest is recorded again and covers what it covered before. */
+        at = --stream->pending;
+    } else if (!stream->mark[at].event) {
+        int status = gr_driver_status(
+            driver, GR_ENTRY_cuEventCreate,
+            GR_DRIVE(driver, cuEventCreate, &stream->mark[at].event, GR_CU_EVENT_DISABLE_TIMING));
+        if (status != GRANARY_OK) {
+            stream->mark[at].event = NULL;
+            return status;
+        }
+    }
+    uint32_t ended = atomic_fetch_add_explicit(&stream->epoch, 1, memory_order_seq_cst);
+    int status = gr_driver_status(driver, GR_ENTRY_cuEventRecord,
+                                  GR_DRIVE(driver, cuEventRecord, stream->mark[at].event, stream->handle));
+    if (status != GRANARY_OK) return status;
+    stream->mark[at].epoch = ended;
+    stream->pending++;
+    return GRANARY_OK;
+}
+
+static int mark_covering(struct gr_stream *stream, struct gr_driver *driver, uint32_t epoch) {
+    if (stream->pending > 0 && stream->mark[stream->pending - 1].epoch >= epoch) return GRANARY_OK;
+    if (capturing(stream, driver)) return GRANARY_BUSY;
+    return mark(stream, driver);
+}
+
+bool gr_stream_idle(struct gr_stream *stream, struct gr_driver *driver, uint32_t epoch) {
+    if (epoch <= stream->done) return true;
+    if (gr_driver_begin(driver) != GRANARY_OK) return false;
+    if (mark_covering(stream, driver, epoch) == GRANARY_OK) poll(stream, driver);
+    gr_driver_end(driver);
+    return epoch <= stream->done;
+}
+
+int gr_stream_wait(struct gr_stream *stream, struct gr_driver *driver, uint32_t epoch) {
+    if (epoch <= stream->done) return GRANARY_OK;
+    int status = gr_driver_begin(driver);
+    if (status != GRANARY_OK) return status;
+    status = mark_covering(stream, driver, epoch);
+    unsigned n = 0;
+    while (status == GRANARY_OK && stream->mark[n].epoch < epoch) n++;
+    if (status == GRANARY_OK)
+        status = gr_driver_status(driver, GR_ENTRY_cuEventSynchronize,
+                                  GR_DRIVE(driver, cuEventSynchronize, stream->mark[n].event));
+    if (status == GRANARY_OK) retire(stream, n + 1);
+    gr_driver_end(driver);
+    return status;
+}
+
+const char *gr_stream_check(const struct gr_stream *stream) {
+    uint32_t last = stream->done;
+    for (unsigned i = 0; i < stream->pending; i++) {
+        if (stream->mark[i].epoch <= last || !stream->mark[i].event) return "S2";
+        last = stream->mark[i].epoch;
+    }
+    return last < gr_stream_epoch(stream) ? NULL : "S2";
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * granary replay: runs allocation traffic through the allocator and reports what it took. */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool/print.h"
+#include "tool/replay.h"
+#include "tool/tool.h"
+#include "tool/trace.h"
+
+enum { SERIES_POINTS = 2000 };
+
+struct arguments {
+    struct replay_setup setup;
+    const char **confs;
+    size_t conf_count;
+    bool json, help;
+    const char *series;
+    char **files;
+    size_t file_count;
+};
+
+void cmd_replay_help(void) {
+    fputs(
+        "granary replay [--driver auto|cuda|sim] [--memory SIZE] [--conf STRING]... [--repeat N]\n"
+        "               [--series OUT] [--json] FILE...\n"
+        "  Replays traces of allocation traffic, each with each configuration, and reports what they took.\n"
+        "\n"
+        "  FILE            a trace, plain or gzipped; - is standard input\n"
+        "  --driver NAME   cuda: the GPU; sim: the simulated device; auto (default): the GPU if there is "
+        "one\n"
+        "  --memory SIZE   the most that may be held (512MiB, 10GiB, 1000000), and the size of the\n"
+        "                  simulated card (default: what the device has; the simulated one has 141 GiB)\n"
+        "  --conf STRING   options as in GRANARY_CONF, like expandable_segments:False; may be repeated\n"
+        "  --repeat N      warm passes after the cold one, of which the fastest counts (default 1)\n"
+        "  --series OUT    writes the curves to OUT: lines of op,active,reserved in bytes, at most 2000 for\n"
+        "                  each run, each the most within its stretch\n"
+        "  --json          one object a line instead of a table\n"
+        "\n"
+        "  A trace has one operation a line: \"a ID SIZE STREAM\" allocates, \"f ID\" frees, \"r ID\" notes "
+        "that\n"
+        "  a free was requested while another stream still used the block; lines with # are comments.\n"
+        "  Options are taken from --conf only, not from the environment. ns/op is the time of a call of\n"
+        "  alloc or free, in a cold pass on a fresh handle and in a warm one after everything was freed.\n"
+        "  A run ends at the first allocation that fails; oom_at is the index of that operation, from 0.\n",
+        stdout);
+}
+
+static int wrong(const char *text) {
+    fprintf(stderr, "granary replay: %s\n", text);
+    return TOOL_WRONG;
+}
+
+static int parse_driver(const char *name, enum replay_driver *out) {
+    static const char *const names[] = {[REPLAY_AUTO] = "auto", [REPLAY_CUDA] = "cuda", [REPLAY_SIM] = "sim"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(names[i], name) != 0) continue;
+        *out = (enum replay_driver)i;
+        return 0;
+    }
+    return -1;
+}
+
+static int parse_arguments(int argc, char **argv, struct arguments *a, struct problem *problem) {
+    static const struct option options[] = {
+        {"driver", required_argument, NULL, 'd'}, {"memory", required_argument, NULL, 'm'},
+        {"conf", required_argument, NULL, 'c'},   {"repeat", required_argument, NULL, 'r'},
+        {"series", required_argument, NULL, 's'}, {"json", no_argument, NULL, 'j'},
+        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
+    };
+    int c;
+    char *end;
+    unsigned long repeat;
+
+    opterr = 0;
+    optind = 0;
+    while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+        switch (c) {
+        case 'd':
+            if (parse_driver(optarg, &a->setup.driver) == 0) break;
+            problem_set(problem, "--driver: there is no \"%.40s\"; there are auto, cuda, sim", optarg);
+            return -1;
+        case 'm':
+            if (replay_parse_size(optarg, &a->setup.memory, problem) == 0) break;
+            memmove(problem->text + 10, problem->text, sizeof problem->text - 10);
+            memcpy(problem->text, "--memory: ", 10);
+            problem->text[sizeof problem->text - 1] = 0;
+            return -1;
+        case 'c':
+            if (replay_check_conf(optarg, problem) != 0) return -1;
+            a->confs[a->conf_count++] = optarg;
+            break;
+        case 'r':
+            errno = 0;
+            repeat = strtoul(optarg, &end, 10);
+            if (errno == 0 && *end == 0 && *optarg >= '0' && *optarg <= '9' && repeat <= 10000) {
+                a->setup.repeat = (unsigned)repeat;
+                break;
+            }
+            problem_set(problem, "--repeat: \"%.40s\" is not a number from 0 to 10000", optarg);
+            return -1;
+        case 's': a->series = optarg; break;
+        case 'j': a->json = true; break;
+        case 'h': a->help = true; return 0;
+        case ':': problem_set(problem, "%s: its value is missing", argv[optind - 1]); return -1;
+        default:
+            problem_set(problem, "there is no option \"%s\"; see granary --help", argv[optind - 1]);
+            return -1;
+        }
+    }
+    if (a->conf_count == 0) a->confs[a->conf_count++] = "";
+    a->files = argv + optind;
+    a->file_count = (size_t)(argc - optind);
+    if (a->file_count > 0) return 0;
+    problem_set(problem, "a file to replay is missing; see granary --help");
+    return -1;
+}
+
+static const char *const headings[] = {
+    "trace",   "conf",  "driver",     "ops",   "peak allocated", "peak active",   "peak reserved",
+    "res/act", "ns/op", "ns/op warm", "calls", "moved",          "out of memory",
+};
+enum { COLUMNS = sizeof headings / sizeof headings[0] };
+
+static void add_row(struct table *table, const struct replay_result *r) {
+    const double mib = 1048576.0;
+    char name[96];
+    table_put(table, "%s", short_name(r->trace, name, sizeof name));
+    table_put(table, "%s", r->conf[0] != 0 ? r->conf : "(default)");
+    table_put(table, "%s", r->driver);
+    table_put(table, "%zu", r->ops);
+    table_put(table, "%.1f MiB", (double)r->peak_allocated / mib);
+    table_put(table, "%.1f MiB", (double)r->peak_active / mib);
+    table_put(table, "%.1f MiB", (double)r->peak_reserved / mib);
+    if (r->peak_active > 0)
+        table_put(table, "%.4f", (double)r->peak_reserved / (double)r->peak_active);
+    else
+        table_put(table, "-");
+    table_put(table, "%.0f", r->cold_ns);
+    if (r->warm_ns >= 0)
+        table_put(table, "%.0f", r->warm_ns);
+    else
+        table_put(table, "-");
+    table_put(table, "%" PRIu64, replay_calls(&r->calls));
+    table_put(table, "%.1f MiB", (double)r->moved_bytes / mib);
+    if (r->out_of_memory)
+        table_put(table, "at op %zu", r->oom_at);
+    else
+        table_put(table, "-");
+}
+
+static int write_series(const struct trace *trace, const struct replay_setup *setup, FILE *to,
+                        struct problem *problem) {
+    static struct replay_point points[SERIES_POINTS];
+    size_t count;
+    if (replay_series(trace, setup, points, SERIES_POINTS, &count, problem) != 0) return -1;
+    fprintf(to, "# %s %s\nop,active,reserved\n", trace->path, setup->conf);
+    for (size_t i = 0; i < count; i++)
+        fprintf(to, "%zu,%" PRIu64 ",%" PRIu64 "\n", points[i].op, points[i].active, points[i].reserved);
+    return 0;
+}
+
+/* Replays every trace with every configuration. Returns an exit status. */
+static int replay_all(const struct arguments *a, const struct trace *traces, FILE *series) {
+    struct replay_setup setup = a->setup;
+    struct problem problem;
+    struct table table;
+    int rc = TOOL_FINE;
+
+    setup.driver = replay_resolve(setup.driver);
+    table_init(&table, COLUMNS);
+    for (size_t i = 0; i < COLUMNS; i++) table_put(&table, "%s", headings[i]);
+    table_rule(&table);
+    for (size_t f = 0; f < a->file_count && rc != TOOL_WRONG; f++) {
+        for (size_t c = 0; c < a->conf_count && rc != TOOL_WRONG; c++) {
+            struct replay_result result;
+            setup.conf = a->confs[c];
+            if (replay_run(&traces[f], &setup, &result, &problem) != 0 ||
+                (series != NULL && write_series(&traces[f], &setup, series, &problem) != 0)) {
+                rc = wrong(problem.text);
+                break;
+            }
+            if (result.out_of_memory) rc = TOOL_OUT_OF_MEMORY;
+            if (a->json) {
+                json_result(stdout, &result);
+                putchar('\n');
+                fflush(stdout);
+            } else {
+                add_row(&table, &result);
+            }
+        }
+    }
+    if (a->json || table.rows == 1) table.rows = 0;
+    table_print(&table, stdout, 3);
+    return rc;
+}
+
+int cmd_replay(int argc, char **argv) {
+    struct arguments a = {.setup = {.driver = REPLAY_AUTO, .conf = "", .repeat = 1}};
+    struct problem problem;
+    struct trace *traces = NULL;
+    FILE *series = NULL;
+    size_t read = 0;
+    int rc = TOOL_WRONG;
+
+    a.confs = calloc((size_t)argc + 1, sizeof *a.confs);
+    if (a.confs == NULL) return wrong("out of memory");
+    if (parse_arguments(argc, argv, &a, &problem) != 0) {
+        wrong(problem.text);
+        goto done;
+    }
+    if (a.help) {
+        cmd_replay_help();
+        rc = TOOL_FINE;
+        goto done;
+    }
+    traces = calloc(a.file_count, sizeof *traces);
+    if (traces == NULL) {
+        wrong("out of memory");
+        goto done;
+    }
+    /* Every file is read before the first is replayed, so that a mistake in the last costs no time. */
+    for (; read < a.file_count; read++) {
+        if (trace_read(a.files[read], &traces[read], &problem) != 0) {
+            wrong(problem.text);
+            goto done;
+        }
+    }
+    if (a.series != NULL && (series = fopen(a.series, "w")) == NULL) {
+        problem_set(&problem, "--series: %s: %s", a.series, strerror(errno));
+        wrong(problem.text);
+        goto done;
+    }
+    rc = replay_all(&a, traces, series);
+    if (series != NULL && fclose(series) != 0) {
+        problem_set(&problem, "--series: %s: %s", a.series, strerror(errno));
+        rc = wrong(problem.text);
+    }
+
+done:
+    while (read > 0) trace_free(&traces[--read]);
+    free(traces);
+    free(a.confs);
+    return rc;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Printing: an aligned table for people, one JSON object a line for programs. */
+#ifndef TOOL_PRINT_H
+#define TOOL_PRINT_H
+
+#include <stdio.h>
+
+#include "tool/replay.h"
+
+enum { TABLE_COLUMNS = 24, TABLE_CELL = 160 };
+
+/* A growing table of strings. The first row is the heading. */
+struct table {
+    char (*cells)[TABLE_CELL];
+    unsigned char *under;             /* per row: a line of dashes follows */
+    size_t columns, rows, room, used; /* used: cells of the last row */
+};
+
+void table_init(struct table *t, size_t columns);
+/* Puts the next cell of the row that is being written; a row starts by itself. */
+__attribute__((format(printf, 2, 3))) void table_put(struct table *t, const char *format, ...);
+/* A line under the last row. */
+void table_rule(struct table *t);
+/* The first `left` columns stand to the left, the others to the right. Frees the table. */
+void table_print(struct table *t, FILE *to, size_t left);
+
+/* A string in JSON's quotes. */
+void json_string(FILE *to, const char *text);
+/* The fields of a result, as one object without a line end. */
+void json_result(FILE *to, const struct replay_result *r);
+
+/* The file's name without folders and endings. */
+const char *short_name(const char *path, char *buffer, size_t room);
+
+#endif

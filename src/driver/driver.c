@@ -295,21 +295,21 @@ static bool find_granule(struct gr_driver *d) {
     return true;
 }
 
-/* Decides facts.vmm and facts.rdma. Fails only when the attempts lost the context. */
-static int probe(struct gr_driver *d, bool want_rdma, char *reason) {
+/* Decides facts.vmm, facts.rdma and the granule. */
+static void decide(struct gr_driver *d, bool want_rdma) {
     struct gr_facts *facts = &d->facts;
     facts->granule = 2 * GR_MIB; /* for classic segments, when the driver names none */
     if (!has_entries(&d->call)) {
         gr_text_put(facts->vmm_reason, sizeof facts->vmm_reason,
                     "the driver has no entry points for virtual memory");
-        return GRANARY_OK;
+        return;
     }
     if (attribute(d, GR_CU_ATTR_VMM) != 1) {
         gr_text_put(facts->vmm_reason, sizeof facts->vmm_reason,
                     "the device does not support virtual memory management (attribute 102 is 0)");
-        return GRANARY_OK;
+        return;
     }
-    if (!find_granule(d)) return GRANARY_OK;
+    if (!find_granule(d)) return;
 
     struct refusal r = {.code = GR_CU_SUCCESS};
     facts->rdma = want_rdma && attribute(d, GR_CU_ATTR_RDMA_WITH_VMM) == 1 &&
@@ -317,11 +317,20 @@ static int probe(struct gr_driver *d, bool want_rdma, char *reason) {
     if (!facts->rdma) r = try_granule(d, false);
     facts->vmm = r.code == GR_CU_SUCCESS ||
                  (r.entry == GR_ENTRY_cuMemCreate && r.code == GR_CU_OUT_OF_MEMORY && is_full(d));
-    if (facts->vmm) return GRANARY_OK;
-    int status = refused(d, r.entry, r.code, facts->vmm_reason, sizeof facts->vmm_reason);
-    if (status != GRANARY_LOST) return GRANARY_OK;
-    gr_text_put(reason, GR_REASON_ROOM, "%s", facts->vmm_reason);
-    return status;
+    if (!facts->vmm) (void)refused(d, r.entry, r.code, facts->vmm_reason, sizeof facts->vmm_reason);
+}
+
+/* Fails only when there is no context to decide in, or the attempts lost it. */
+static int probe(struct gr_driver *d, bool want_rdma, char *reason) {
+    int status = gr_driver_begin(d);
+    if (status == GRANARY_OK) {
+        decide(d, want_rdma);
+        gr_driver_end(d);
+    }
+    if (status == GRANARY_OK && !gr_driver_lost(d)) return GRANARY_OK;
+    gr_cu_result code;
+    int entry = gr_driver_last(d, &code);
+    return refused(d, (enum gr_entry)entry, code, reason, GR_REASON_ROOM);
 }
 
 /* ---- life ------------------------------------------------------------------------------------- */
@@ -364,18 +373,9 @@ int gr_driver_start(struct gr_driver *d, int device, bool want_rdma, char *reaso
         status = refused(d, GR_ENTRY_cuDevicePrimaryCtxRetain, code, reason, GR_REASON_ROOM);
         goto undo_fill;
     }
-    status = gr_driver_begin(d);
-    if (status != GRANARY_OK) {
-        gr_cu_result last;
-        int entry = gr_driver_last(d, &last);
-        (void)refused(d, (enum gr_entry)entry, last, reason, GR_REASON_ROOM);
-        goto undo_context;
-    }
     status = probe(d, want_rdma, reason);
-    gr_driver_end(d);
     if (status == GRANARY_OK) return GRANARY_OK;
 
-undo_context:
     (void)GIVE(d, cuDevicePrimaryCtxRelease, d->device);
     d->context = NULL;
 undo_fill:

@@ -109,6 +109,12 @@ void gr_driver_close(struct gr_driver *d);
  * are no refusals (NOT_READY of a query) are for the caller to sort out first. */
 GR_MUST int gr_driver_status(struct gr_driver *d, enum gr_entry entry, gr_cu_result code);
 
+/* For calls on the way out, whose refusal leaves nothing to be done; it is remembered all the same. */
+static inline void gr_driver_ignore(struct gr_driver *d, enum gr_entry entry, gr_cu_result code) {
+    int status = gr_driver_status(d, entry, code);
+    (void)status;
+}
+
 /* The last refusal that gr_driver_status saw, on any thread: its entry, or -1 and SUCCESS. */
 int gr_driver_last(struct gr_driver *d, gr_cu_result *code);
 

@@ -40,10 +40,10 @@ static void append(struct gr_list *loose, struct gr_extent *extent, size_t *need
 }
 
 /* Takes idle memory: what fits the need goes to loose, what is too big is released to make room. */
-static bool move_idle(granary *g, struct gr_pool *pool, size_t *need, struct gr_list *loose) {
+static bool move_idle(granary *g, struct gr_pool *pool, size_t *need, bool may_wait, struct gr_list *loose) {
     struct gr_list taken;
     gr_list_init(&taken);
-    if (gr_reclaim_take(g, pool, *need, &taken) == 0) return false;
+    if (gr_reclaim_take(g, pool, *need, may_wait, &taken) == 0) return false;
     while (!gr_list_empty(&taken)) {
         struct gr_extent *extent = GR_CONTAINER(taken.next, struct gr_extent, link);
         gr_list_remove(&extent->link);
@@ -59,12 +59,18 @@ static bool move_idle(granary *g, struct gr_pool *pool, size_t *need, struct gr_
 /* Adds extents of exactly `need` granules to loose. */
 static int supply(granary *g, struct gr_pool *pool, size_t need, struct gr_list *loose) {
     const size_t granule = g->extents.granule;
-    bool asked = false; /* whether the idle memory suffices */
+    const size_t slack = gr_backing_slack(gr_heap_held(g));
+    bool surplus = gr_reclaim_possible(g, slack) >= slack; /* more lies idle than should */
+    bool asked = false;                                    /* whether the idle memory suffices */
     while (need > 0) {
         struct gr_extent *extent = gr_extents_take_cached(&g->extents, need);
         if (extent) {
             append(loose, extent, &need);
             continue;
+        }
+        if (surplus) {
+            surplus = move_idle(g, pool, &need, false, loose);
+            if (surplus) continue;
         }
         size_t room = granules_of(g, room_below_limit(g));
         size_t free_bytes = 0;
@@ -91,7 +97,7 @@ static int supply(granary *g, struct gr_pool *pool, size_t need, struct gr_list 
         asked = true;
         if (g->extents.cached > 0)
             gr_extents_flush(&g->extents, g->extents.cached - gr_min(g->extents.cached, need));
-        else if (!move_idle(g, pool, &need, loose))
+        else if (!move_idle(g, pool, &need, true, loose))
             return status;
     }
     return GRANARY_OK;

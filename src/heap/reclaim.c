@@ -43,7 +43,7 @@ static void unclaim(struct gr_pool *pool, struct gr_idle *idle) {
 
 /* Claims idle memory of the pool that is proved idle: without waiting, or after waiting for the one
  * event that proves it. */
-static bool claim_proved(granary *g, struct gr_pool *pool, size_t want, bool wait, struct gr_idle *out) {
+static bool claim_proved(granary *g, struct gr_pool *pool, size_t want, int wait, struct gr_idle *out) {
     if (claim(pool, want, pool->stream->done, out)) return true;
     if (!claim(pool, want, UINT32_MAX, out)) return false;
     if (gr_stream_idle(pool->stream, &g->driver, out->epoch)) return true;
@@ -79,13 +79,13 @@ static struct gr_pool *victim(granary *g, struct gr_pool *beneficiary, size_t n)
     return NULL;
 }
 
-size_t gr_reclaim_take(granary *g, struct gr_pool *beneficiary, size_t want, struct gr_list *loose) {
-    for (int wait = 0; wait <= 1; wait++) {
+size_t gr_reclaim_take(granary *g, struct gr_pool *beneficiary, size_t want, bool may_wait, struct gr_list *loose) {
+    for (int wait = 0; wait <= (int)may_wait; wait++) {
         struct gr_pool *pool;
         for (size_t n = 0; (pool = victim(g, beneficiary, n)) != NULL; n++) {
             struct gr_idle idle;
             size_t granules = 0;
-            if (!pool->expandable || !claim_proved(g, pool, want * g->extents.granule, wait != 0, &idle)) continue;
+            if (!pool->expandable || !claim_proved(g, pool, want * g->extents.granule, wait, &idle)) continue;
             if (strip(g, pool, &idle, loose, &granules) != GRANARY_OK && granules == 0) return 0;
             return granules;
         }
@@ -150,7 +150,7 @@ static int trim_pool(granary *g, struct gr_pool *pool, size_t keep) {
             if (release_classic(g, pool) == 0) break;
             continue;
         }
-        if (!claim_proved(g, pool, gr_heap_held(g) - keep, true, &idle)) break;
+        if (!claim_proved(g, pool, gr_heap_held(g) - keep, 1, &idle)) break;
         gr_list_init(&loose);
         status = strip(g, pool, &idle, &loose, &granules);
         release_all(g, &loose);

@@ -2,13 +2,13 @@
  * Backing: how large the extents are that back new memory. */
 #include "policy/backing.h"
 
+enum { FULL_SPEED = 10 }; /* granules from which on kernels lose no bandwidth */
+
 size_t gr_backing_next(const struct gr_backing *b) {
-    static const struct {
-        size_t eighths; /* applies while held < eighths / 8 of the limit */
-        size_t granules;
-    } step[] = {{4, SIZE_MAX}, {6, 64}, {7, 10}};
     if (b->class == GR_SMALL) return 1;
-    for (size_t i = 0; i < GR_COUNT(step); i++)
-        if (b->held / step[i].eighths < b->limit / 8) return gr_min(b->need, step[i].granules);
-    return 1;
+    /* A burst: the need outweighs what is there already, so whatever pins it will fill most of it. */
+    if (b->need >= b->held / 2 && b->need <= b->limit / 4 && b->held <= b->limit / 4) return b->need;
+    /* The last sixteenth: what is created here is what moves most. */
+    if (b->held >= b->limit - b->limit / 16) return 1;
+    return gr_min(b->need, FULL_SPEED);
 }

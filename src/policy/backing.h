@@ -21,4 +21,10 @@ struct gr_backing {
 /* Granules of the next extent, 1 .. need. */
 size_t gr_backing_next(const struct gr_backing *b);
 
+/* Idle bytes that may lie about while new memory is created: a 32nd of what is held. With more, idle
+ * memory is moved before new memory is made; a move costs the driver no more than a creation. */
+static inline size_t gr_backing_slack(size_t held) {
+    return held / 32;
+}
+
 #endif

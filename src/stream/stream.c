@@ -15,7 +15,7 @@ void gr_stream_fini(struct gr_stream *stream, struct gr_driver *driver) {
     if (gr_driver_begin(driver) == GRANARY_OK) {
         for (unsigned i = 0; i < GR_STREAM_EVENTS; i++)
             if (stream->mark[i].event)
-                (void)gr_driver_status(driver, GR_ENTRY_cuEventDestroy,
+                gr_driver_ignore(driver, GR_ENTRY_cuEventDestroy,
                                        GR_DRIVE(driver, cuEventDestroy, stream->mark[i].event));
         gr_driver_end(driver);
     }

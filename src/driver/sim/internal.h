@@ -374,7 +374,9 @@ void gr_sim_queues_close(void);
 void gr_sim_begin(struct gr_sim_queue *queue);
 uint64_t gr_sim_submit_record(struct gr_sim_queue *queue);
 void gr_sim_submit_wait(struct gr_sim_queue *queue, struct gr_sim_queue *target, uint64_t sequence);
-void gr_sim_submit_action(struct gr_sim_queue *queue, struct gr_sim_action *action); /* takes pieces */
+/* The stream's work, or its capture's node. Takes what the action owns, also when it refuses. */
+gr_cu_result gr_sim_stream_submit(struct CUstream_st *stream, struct gr_sim_action *action);
+void gr_sim_submit_action(struct gr_sim_queue *queue, struct gr_sim_action *action); /* takes what it owns */
 /* Runs, and sleeps where others must, until the queue has completed sequence. */
 gr_cu_result gr_sim_wait(struct gr_sim_queue *queue, uint64_t sequence);
 /* All work of the device (-1: of all), and the host has seen it. */
@@ -395,7 +397,7 @@ gr_cu_result gr_sim_conflicts(int device);
 struct gr_sim_capture *gr_sim_capture_find(unsigned long long id);
 /* A capture of a blocking stream of the device, or NULL: what the legacy stream collides with. */
 struct gr_sim_capture *gr_sim_blocking_capture(int device);
-/* Adds the action as a node behind the stream's terminals; takes the pieces also when it refuses. */
+/* Adds the action as a node behind the stream's terminals; takes what it owns, also when it refuses. */
 gr_cu_result gr_sim_capture_action(struct CUstream_st *stream, struct gr_sim_action *action);
 gr_cu_result gr_sim_capture_record(struct CUstream_st *stream, struct CUevent_st *event);
 gr_cu_result gr_sim_capture_wait(struct CUstream_st *stream, struct CUevent_st *event);

@@ -221,3 +221,74 @@ bool gr_sim_oracle_execute(const struct gr_sim_action *action) {
     }
     return true;
 }
+
+/* ---- finished graphs ---------------------------------------------------------------------- */
+
+struct span { /* bytes that a node uses for an allocation */
+    gr_cu_handle extent;
+    size_t start, end, node;
+    uint64_t owner;
+    const char *tag;
+    gr_addr addr;
+};
+
+static size_t collect(const struct gr_sim_action *action, size_t node, struct span *spans, size_t count) {
+    for (unsigned i = 0; i < action->piece_count; i++) {
+        const struct gr_sim_piece *piece = &action->pieces[i];
+        if (action->owner == 0 || piece->extent == 0) continue;
+        spans[count++] = (struct span){piece->extent, piece->offset, piece->offset + piece->size, node,
+                                       action->owner, action->tag,   piece->addr};
+    }
+    if (action->program)
+        for (size_t i = 0; i < action->program->count; i++)
+            count = collect(&action->program->actions[i], node, spans, count);
+    return count;
+}
+
+static int compare_spans(const void *left, const void *right) {
+    const struct span *a = left, *b = right;
+    if (a->extent != b->extent) return a->extent < b->extent ? -1 : 1;
+    if (a->start != b->start) return a->start < b->start ? -1 : 1;
+    return a->node < b->node ? -1 : a->node > b->node;
+}
+
+/* One row of bits a node: itself and all that must be complete before it starts. An edge that is
+ * programmatic, or leaves another port than completion, promises nothing of the kind. */
+static uint64_t *close_paths(const struct CUgraph_st *graph, size_t words) {
+    uint64_t *rows = gr_sim_zeroed(graph->count * words, sizeof *rows);
+    for (size_t i = 0; i < graph->count; i++) {
+        const struct gr_sim_terminals *behind = &graph->nodes[i]->dependencies;
+        uint64_t *row = rows + i * words;
+        row[i / 64] |= (uint64_t)1 << i % 64;
+        for (size_t d = 0; d < behind->count; d++) {
+            if (behind->edges[d].type != GR_CU_EDGE_DEFAULT || behind->edges[d].from_port != 0) continue;
+            const uint64_t *other = rows + behind->nodes[d]->index * words;
+            for (size_t w = 0; w < words; w++) row[w] |= other[w];
+        }
+    }
+    return rows;
+}
+
+/* By brute force over every pair of nodes that share bytes: slow, and beyond doubt. */
+void gr_sim_oracle_graph(const struct CUgraph_st *graph) {
+    size_t room = 0, words = (graph->count + 63) / 64, count = 0;
+    if (!gr_sim.config.oracle || graph->count == 0) return;
+    for (size_t i = 0; i < graph->count; i++) room += count_pieces(&graph->nodes[i]->action);
+    struct span *spans = gr_sim_zeroed(room, sizeof *spans);
+    for (size_t i = 0; i < graph->count; i++) count = collect(&graph->nodes[i]->action, i, spans, count);
+    qsort(spans, count, sizeof *spans, compare_spans);
+    uint64_t *rows = count ? close_paths(graph, words) : NULL;
+    for (size_t i = 0; i < count; i++) {
+        for (size_t j = i + 1; j < count && spans[j].extent == spans[i].extent && spans[j].start < spans[i].end; j++) {
+            size_t first = gr_min(spans[i].node, spans[j].node), second = gr_max(spans[i].node, spans[j].node);
+            if (spans[i].owner == spans[j].owner || rows[second * words + first / 64] >> first % 64 & 1) continue;
+            gr_sim_report(GRANARY_SIM_UNORDERED,
+                          "in a graph, allocation %llu (%s, node %zu) and allocation %llu (%s, node %zu) use the same bytes at "
+                          "0x%llx with no path between them",
+                          (unsigned long long)spans[i].owner, spans[i].tag, spans[i].node, (unsigned long long)spans[j].owner,
+                          spans[j].tag, spans[j].node, (unsigned long long)spans[j].addr);
+        }
+    }
+    free(rows);
+    free(spans);
+}

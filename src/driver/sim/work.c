@@ -243,8 +243,7 @@ void gr_sim_submit_action(struct gr_sim_queue *queue, struct gr_sim_action *acti
     settle(queue);
 }
 
-/* The stream's work, or its capture's node. Takes the action's pieces, also when it refuses. */
-static gr_cu_result submit(struct CUstream_st *stream, struct gr_sim_action *action) {
+gr_cu_result gr_sim_stream_submit(struct CUstream_st *stream, struct gr_sim_action *action) {
     gr_cu_result code = stream->context->sticky;
     gr_sim_stream_spoil(stream);
     action->device = stream->queue->device;
@@ -269,7 +268,7 @@ static gr_cu_result submit_checked(gr_cu_stream handle, struct gr_sim_action *ac
         unsigned need = piece->write ? GR_CU_ACCESS_READWRITE : GR_CU_ACCESS_READ;
         if (!m || (m->access[stream->queue->device] & need) != need) code = GR_CU_INVALID_VALUE;
     }
-    if (code == GR_CU_SUCCESS) return submit(stream, action);
+    if (code == GR_CU_SUCCESS) return gr_sim_stream_submit(stream, action);
     gr_sim_action_fini(action);
     return code;
 }
@@ -329,7 +328,7 @@ static gr_cu_result host_func(gr_cu_stream handle, gr_cu_host_fn fn, void *data)
     if (code != GR_CU_SUCCESS) return code;
     if (!fn) return GR_CU_INVALID_VALUE;
     struct gr_sim_action action = {.kind = GR_SIM_HOST, .fn = fn, .data = data, .tag = "host function"};
-    return submit(stream, &action);
+    return gr_sim_stream_submit(stream, &action);
 }
 gr_cu_result gr_sim_cuLaunchHostFunc(gr_cu_stream stream, gr_cu_host_fn fn, void *data) {
     GR_SIM_ENTRY(host_func(stream, fn, data));
@@ -345,7 +344,7 @@ int granary_sim_use(granary_stream handle, const void *ptr, size_t size, int wri
         struct gr_sim_action action = {
             .kind = GR_SIM_KERNEL, .to = (gr_addr)(uintptr_t)ptr, .size = size, .owner = allocation_id, .tag = tag ? tag : "?"};
         gr_sim_action_touch(&action, action.to, size, write != 0);
-        code = submit(stream, &action);
+        code = gr_sim_stream_submit(stream, &action);
     }
     gr_sim_unlock();
     return code;

@@ -52,23 +52,24 @@ enum granary_sim_clock {
 
 struct granary_sim_config {
     size_t struct_size;
-    int devices;              /* default 1, at most 16 */
-    size_t memory_bytes;      /* of each device. default 141 GiB */
-    size_t granule_bytes;     /* a power of two, at least 4096. default 2 MiB */
-    size_t address_bytes;     /* address space of the process. default 127 TiB */
-    int driver_version;       /* default 13000 */
+    int devices;                      /* default 1, at most 16 */
+    size_t memory_bytes;              /* of each device. default 141 GiB */
+    size_t granule_bytes;             /* a power of two, at least 4096. default 2 MiB */
+    size_t address_bytes;             /* address space of the process. default 127 TiB */
+    int driver_version;               /* default 13000 */
     enum granary_sim_backing backing; /* default ACCOUNTING */
     enum granary_sim_clock clock;     /* default AT_ONCE */
-    int vmm;                  /* 1: virtual memory management works; 0: attribute 102 is 0 and its calls give 801; default 1 */
-    int strict;               /* 1: abort, with a report, on what a real driver would corrupt; default 1 */
-    size_t max_reserve_bytes; /* a larger single reservation is refused with 2, as on small boards. default SIZE_MAX */
-    int create_refused_code;  /* not 0: every cuMemCreate answers this, whatever is free. default 0 */
-    int rdma_attribute;       /* value of attribute 110. default 1 */
-    int rdma_access_code;     /* not 0: cuMemSetAccess on RDMA-capable memory answers this (999 on WSL2). default 0 */
-    int fabric;               /* 1: cuMemCreate accepts fabric handles; 0: it answers 800, as without IMEX. default 0 */
+    int vmm; /* 1: virtual memory management works; 0: attribute 102 is 0 and its calls give 801; default 1 */
+    int strict; /* 1: abort, with a report, on what a real driver would corrupt; default 1 */
+    size_t
+        max_reserve_bytes; /* a larger single reservation is refused with 2, as on small boards. default SIZE_MAX */
+    int create_refused_code; /* not 0: every cuMemCreate answers this, whatever is free. default 0 */
+    int rdma_attribute;      /* value of attribute 110. default 1 */
+    int rdma_access_code; /* not 0: cuMemSetAccess on RDMA-capable memory answers this (999 on WSL2). default 0 */
+    int fabric; /* 1: cuMemCreate accepts fabric handles; 0: it answers 800, as without IMEX. default 0 */
     int reuse_stream_handles; /* 1: a destroyed stream's value is the next stream's, as with real drivers; default 1 */
     int oracle;               /* 0: keep no happens-before order and check none. default 1 */
-    int hang_ms;              /* a synchronisation on a held stream with no progress for this long is a deadlock. default 5000 */
+    int hang_ms; /* a synchronisation on a held stream with no progress for this long is a deadlock. default 5000 */
 };
 
 GRANARY_API void granary_sim_config_init(struct granary_sim_config *config);
@@ -81,12 +82,12 @@ GRANARY_API int granary_sim_open(const struct granary_sim_config *config);
 struct granary_sim_held {
     size_t struct_size;
     uint64_t reservations, reserved_bytes;
-    uint64_t handles, handle_bytes;      /* physical memory created and not gone */
+    uint64_t handles, handle_bytes; /* physical memory created and not gone */
     uint64_t mappings, mapped_bytes;
     uint64_t allocations, allocated_bytes; /* cuMemAlloc, in whole granules */
-    uint64_t events, streams, graphs;    /* graphs: instantiated ones too */
-    uint64_t contexts;                   /* primary context references */
-    uint64_t pending_work;               /* items submitted and not complete */
+    uint64_t events, streams, graphs;      /* graphs: instantiated ones too */
+    uint64_t contexts;                     /* primary context references */
+    uint64_t pending_work;                 /* items submitted and not complete */
 };
 GRANARY_API void granary_sim_get_held(struct granary_sim_held *out);
 
@@ -112,8 +113,8 @@ GRANARY_API int granary_sim_set_sticky(int device, int code);
  * takes no part in that. tag names the call site in reports and must live as long as the
  * simulation; NULL is allowed. On a capturing stream it becomes a node.
  * Returns the driver's code: 0, or why the work was refused. */
-GRANARY_API int granary_sim_use(granary_stream stream, const void *ptr, size_t size, int write, uint64_t allocation_id,
-                                const char *tag);
+GRANARY_API int granary_sim_use(granary_stream stream, const void *ptr, size_t size, int write,
+                                uint64_t allocation_id, const char *tag);
 
 #define GRANARY_SIM_SITE_TEXT(line) #line
 #define GRANARY_SIM_SITE_LINE(line) GRANARY_SIM_SITE_TEXT(line)
@@ -133,7 +134,8 @@ GRANARY_API uint64_t granary_sim_run_random(uint64_t seed, uint64_t count);
 
 /* A held stream runs nothing until it is released, with either clock and also for somebody who
  * synchronises: that thread sleeps until another one releases the stream; when nothing moves for
- * hang_ms it is reported as a deadlock (strict 0: the call answers 702). Holds count.
+ * hang_ms it is reported as a deadlock (strict 0: the call answers 702). Holds count. Destroying the
+ * stream lifts them.
  * Fails: INVALID. */
 GRANARY_API int granary_sim_hold(granary_stream stream);
 GRANARY_API int granary_sim_release(granary_stream stream);
@@ -152,9 +154,9 @@ enum granary_sim_finding {
 
 struct granary_sim_findings {
     size_t struct_size;
-    uint64_t count;                          /* in all */
+    uint64_t count; /* in all */
     uint64_t by_kind[GRANARY_SIM_FINDINGS];
-    char first[480];                         /* sentence of the first, "" when there is none */
+    char first[480]; /* sentence of the first, "" when there is none */
     char last[480];
 };
 /* Findings since opening or the last clearing. In strict mode the first one aborts. */

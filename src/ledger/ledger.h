@@ -15,8 +15,8 @@
  * lock.
  *
  * Invariants (gr_ledger_check, all pools stopped):
- *      G1  0 <= current <= ceiling for every figure of every tally
- *      G2  the sum of current values is at most the peak, for all, small and large
+ *      G1  0 <= current <= ceiling for every figure of every tally, once it has settled
+ *      G2  the sum of ceilings is at most the peak, for all, small and large
  *      G3  allocated <= active, requested <= active
  *
  * Locks: as said; the list of tallies, peaks and ceilings of others under the LEDGER lock. */

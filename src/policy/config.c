@@ -198,6 +198,7 @@ void gr_config_init(struct granary_options *options) {
         .limit_fraction = 1,
         .max_split_size = GRANARY_UNLIMITED,
         .handle_cache_bytes = 0,
+        .rdma_capable = 0,
         .fault = NULL,
     };
 }

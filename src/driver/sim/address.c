@@ -14,12 +14,11 @@
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
 
-enum { ADDRESS_BITS = 47, LEAF_BITS = 13, LEAF_COUNT = 1 << LEAF_BITS };
+enum { LEAF_BITS = 13, LEAF_COUNT = 1 << LEAF_BITS };
 static const uintptr_t ONCE = 1;
 
 void gr_sim_addresses_open(void) {
-    unsigned used = gr_sim.shift + LEAF_BITS;
-    gr_sim.leaf_count = (size_t)1 << (ADDRESS_BITS > used ? ADDRESS_BITS - used : 0);
+    gr_sim.leaf_count = GR_SIM_ADDRESS_END >> (gr_sim.shift + LEAF_BITS);
     gr_sim.leaves = gr_sim_zeroed(gr_sim.leaf_count, sizeof *gr_sim.leaves);
 }
 
@@ -109,11 +108,14 @@ static gr_addr take_anywhere(size_t size, size_t alignment) {
 
 gr_addr gr_sim_address_take(size_t size, size_t alignment, gr_addr hint) {
     gr_addr addr = 0;
-    if (size > gr_sim.config.address_bytes || gr_sim.address_used > gr_sim.config.address_bytes - size) return 0;
-    if (hint && hint < (gr_addr)1 << ADDRESS_BITS && size < ((gr_addr)1 << ADDRESS_BITS) - hint) {
+    if (size > gr_sim.config.address_bytes || gr_sim.address_used > gr_sim.config.address_bytes - size)
+        return 0;
+    if (hint && hint < GR_SIM_ADDRESS_END && size < GR_SIM_ADDRESS_END - hint) {
         void *got = map_nothing(hint, size, MAP_FIXED_NOREPLACE);
-        if (got != MAP_FAILED && (gr_addr)got != hint) munmap(got, size);
-        else if (got != MAP_FAILED) addr = hint;
+        if (got != MAP_FAILED && (gr_addr)got != hint)
+            munmap(got, size);
+        else if (got != MAP_FAILED)
+            addr = hint;
     }
     if (!addr) addr = take_anywhere(size, alignment);
     if (addr) gr_sim.address_used += size;
@@ -133,8 +135,10 @@ static size_t reservation_after(gr_addr addr) {
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         const struct gr_sim_reservation *r = &gr_sim.reservations[middle];
-        if (r->addr + r->size > addr) high = middle;
-        else low = middle + 1;
+        if (r->addr + r->size > addr)
+            high = middle;
+        else
+            low = middle + 1;
     }
     return low;
 }
@@ -148,7 +152,8 @@ struct gr_sim_reservation *gr_sim_reservation_at(gr_addr addr) {
 static void remember(gr_addr addr, size_t size) {
     if (gr_sim.reservation_count == gr_sim.reservation_room) {
         gr_sim.reservation_room = gr_sim.reservation_room ? 2 * gr_sim.reservation_room : 16;
-        gr_sim.reservations = gr_sim_grow(gr_sim.reservations, gr_sim.reservation_room, sizeof *gr_sim.reservations);
+        gr_sim.reservations =
+            gr_sim_grow(gr_sim.reservations, gr_sim.reservation_room, sizeof *gr_sim.reservations);
     }
     size_t i = reservation_after(addr);
     memmove(gr_sim.reservations + i + 1, gr_sim.reservations + i,
@@ -158,7 +163,8 @@ static void remember(gr_addr addr, size_t size) {
     gr_sim.held.reserved_bytes += size;
 }
 
-static gr_cu_result reserve(gr_cu_ptr *out, size_t size, size_t alignment, gr_cu_ptr hint, unsigned long long flags) {
+static gr_cu_result reserve(gr_cu_ptr *out, size_t size, size_t alignment, gr_cu_ptr hint,
+                            unsigned long long flags) {
     size_t granule = gr_sim.config.granule_bytes;
     if (!gr_sim.config.vmm) return GR_CU_NOT_SUPPORTED;
     if (!out || flags != 0 || size == 0 || !gr_is_aligned(size, granule)) return GR_CU_INVALID_VALUE;

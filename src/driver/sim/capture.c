@@ -254,7 +254,8 @@ static gr_cu_result look(gr_cu_stream handle, struct CUstream_st **out, int *sta
     if (code != GR_CU_SUCCESS) return code;
     struct CUstream_st *stream = *out;
     gr_sim_stream_spoil(stream);
-    if (stream->queue->legacy && gr_sim_blocking_capture(stream->queue->device)) return GR_CU_STREAM_CAPTURE_IMPLICIT;
+    if (stream->queue->legacy && gr_sim_blocking_capture(stream->queue->device))
+        return GR_CU_STREAM_CAPTURE_IMPLICIT;
     *status = !stream->capture         ? GR_CU_CAPTURE_NONE
               : stream->capture->valid ? GR_CU_CAPTURE_ACTIVE
                                        : GR_CU_CAPTURE_INVALIDATED;
@@ -291,14 +292,16 @@ static gr_cu_result capture_info(gr_cu_stream handle, int *status, unsigned long
     if (count) *count = terminals->count;
     return GR_CU_SUCCESS;
 }
-gr_cu_result gr_sim_cuStreamGetCaptureInfo(gr_cu_stream stream, int *status, unsigned long long *id, gr_cu_graph *graph,
-                                           const gr_cu_node **nodes, const struct gr_cu_edge **edges, size_t *count) {
+gr_cu_result gr_sim_cuStreamGetCaptureInfo(gr_cu_stream stream, int *status, unsigned long long *id,
+                                           gr_cu_graph *graph, const gr_cu_node **nodes,
+                                           const struct gr_cu_edge **edges, size_t *count) {
     GR_SIM_ENTRY(capture_info(stream, status, id, graph, nodes, edges, count));
 }
 
 static gr_cu_result exchange_mode(int *mode) {
     struct gr_sim_thread *thread = gr_sim_thread();
-    if (!mode || *mode < GR_CU_CAPTURE_MODE_GLOBAL || *mode > GR_CU_CAPTURE_MODE_RELAXED) return GR_CU_INVALID_VALUE;
+    if (!mode || *mode < GR_CU_CAPTURE_MODE_GLOBAL || *mode > GR_CU_CAPTURE_MODE_RELAXED)
+        return GR_CU_INVALID_VALUE;
     int old = thread->capture_mode;
     thread->capture_mode = *mode;
     *mode = old;
@@ -308,8 +311,8 @@ gr_cu_result gr_sim_cuThreadExchangeStreamCaptureMode(int *mode) {
     GR_SIM_ENTRY(exchange_mode(mode));
 }
 
-static gr_cu_result update_dependencies(gr_cu_stream handle, gr_cu_node *nodes, const struct gr_cu_edge *edges, size_t count,
-                                        unsigned flags) {
+static gr_cu_result update_dependencies(gr_cu_stream handle, gr_cu_node *nodes,
+                                        const struct gr_cu_edge *edges, size_t count, unsigned flags) {
     static const struct gr_cu_edge plain;
     struct CUstream_st *stream;
     gr_cu_result code = gr_sim_stream_find(handle, false, &stream);
@@ -318,13 +321,15 @@ static gr_cu_result update_dependencies(gr_cu_stream handle, gr_cu_node *nodes, 
     if (!stream->capture->valid) return GR_CU_STREAM_CAPTURE_INVALIDATED;
     if (flags > GR_CU_DEPENDENCIES_SET || (count && !nodes)) return GR_CU_INVALID_VALUE;
     for (size_t i = 0; i < count; i++)
-        if (!gr_sim_slots_live(&gr_sim.nodes, nodes[i]) || nodes[i]->graph != stream->capture->graph) return GR_CU_INVALID_VALUE;
+        if (!gr_sim_slots_live(&gr_sim.nodes, nodes[i]) || nodes[i]->graph != stream->capture->graph)
+            return GR_CU_INVALID_VALUE;
     if (flags == GR_CU_DEPENDENCIES_SET) stream->terminals.count = 0;
     for (size_t i = 0; i < count; i++) add_terminal(stream, nodes[i], edges ? edges[i] : plain);
     gr_sim_stream_spoil(stream);
     return GR_CU_SUCCESS;
 }
-gr_cu_result gr_sim_cuStreamUpdateCaptureDependencies(gr_cu_stream stream, gr_cu_node *nodes, const struct gr_cu_edge *edges,
-                                                      size_t count, unsigned flags) {
+gr_cu_result gr_sim_cuStreamUpdateCaptureDependencies(gr_cu_stream stream, gr_cu_node *nodes,
+                                                      const struct gr_cu_edge *edges, size_t count,
+                                                      unsigned flags) {
     GR_SIM_ENTRY(update_dependencies(stream, nodes, edges, count, flags));
 }

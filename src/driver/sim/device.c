@@ -9,7 +9,11 @@
 #include "driver/driver.h"
 #include "driver/sim/internal.h"
 
-struct gr_sim gr_sim = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .file = -1};
+struct gr_sim gr_sim = {.lock = PTHREAD_MUTEX_INITIALIZER,
+                        .changed = PTHREAD_COND_INITIALIZER,
+                        .file = -1,
+                        .next_stream_id = 1,
+                        .next_capture_id = 1};
 
 static _Thread_local struct gr_sim_thread this_thread;
 static _Thread_local const char *this_call = "granary_sim";
@@ -54,8 +58,9 @@ void granary_sim_config_init(struct granary_sim_config *config) {
 }
 
 static bool config_is_valid(const struct granary_sim_config *c) {
-    return c->devices >= 1 && c->devices <= GR_SIM_DEVICES && c->granule_bytes >= 4096 && gr_is_power(c->granule_bytes) &&
-           c->granule_bytes <= GR_GIB && c->memory_bytes >= c->granule_bytes && c->hang_ms >= 0;
+    return c->devices >= 1 && c->devices <= GR_SIM_DEVICES && c->granule_bytes >= 4096 &&
+           gr_is_power(c->granule_bytes) && c->granule_bytes <= GR_GIB &&
+           c->memory_bytes >= c->granule_bytes && c->hang_ms >= 0;
 }
 
 static int open_locked(const struct granary_sim_config *config) {
@@ -73,7 +78,6 @@ static int open_locked(const struct granary_sim_config *config) {
     gr_sim.automatic = gr_sim.ready = false;
     gr_sim.serial++;
     gr_sim.shift = gr_log2(c.granule_bytes);
-    gr_sim.next_stream_id = gr_sim.next_capture_id = 1;
     gr_sim_slots_init(&gr_sim.streams, sizeof(struct CUstream_st), c.reuse_stream_handles ? 0 : SIZE_MAX);
     gr_sim_slots_init(&gr_sim.events, sizeof(struct CUevent_st), 1024);
     gr_sim_slots_init(&gr_sim.graphs, sizeof(struct CUgraph_st), 0);
@@ -100,8 +104,8 @@ static void get_held_locked(struct granary_sim_held *out) {
 static bool holds_something(void) {
     struct granary_sim_held h;
     get_held_locked(&h);
-    return h.reservations || h.handles || h.mappings || h.allocations || h.events || h.streams || h.graphs || h.contexts ||
-           h.pending_work;
+    return h.reservations || h.handles || h.mappings || h.allocations || h.events || h.streams || h.graphs ||
+           h.contexts || h.pending_work;
 }
 
 static void close_locked(void) {
@@ -141,9 +145,12 @@ int granary_sim_open(const struct granary_sim_config *config) {
 int granary_sim_close(void) {
     int status = GRANARY_OK;
     pthread_mutex_lock(&gr_sim.lock);
-    if (!gr_sim.open) status = GRANARY_INVALID;
-    else if (gr_sim.attached || holds_something()) status = GRANARY_BUSY;
-    else close_locked();
+    if (!gr_sim.open)
+        status = GRANARY_INVALID;
+    else if (gr_sim.attached || holds_something())
+        status = GRANARY_BUSY;
+    else
+        close_locked();
     pthread_mutex_unlock(&gr_sim.lock);
     return status;
 }
@@ -151,8 +158,10 @@ int granary_sim_close(void) {
 int gr_sim_attach(void) {
     int status = granary_sim_open(NULL);
     pthread_mutex_lock(&gr_sim.lock);
-    if (status == GRANARY_OK) gr_sim.automatic = true;
-    else if (status == GRANARY_BUSY) status = GRANARY_OK;
+    if (status == GRANARY_OK)
+        gr_sim.automatic = true;
+    else if (status == GRANARY_BUSY)
+        status = GRANARY_OK;
     if (status == GRANARY_OK) gr_sim.attached++;
     pthread_mutex_unlock(&gr_sim.lock);
     return status;
@@ -160,7 +169,8 @@ int gr_sim_attach(void) {
 
 void gr_sim_detach(void) {
     pthread_mutex_lock(&gr_sim.lock);
-    if (gr_sim.attached && --gr_sim.attached == 0 && gr_sim.automatic && !gr_sim.forked && !holds_something()) close_locked();
+    if (gr_sim.attached && --gr_sim.attached == 0 && gr_sim.automatic && !gr_sim.forked && !holds_something())
+        close_locked();
     pthread_mutex_unlock(&gr_sim.lock);
 }
 
@@ -245,7 +255,8 @@ void gr_sim_table(struct gr_table *table) {
     pthread_mutex_lock(&gr_sim.lock);
     int newest = gr_sim.open ? gr_sim.config.driver_version : INT_MAX;
     pthread_mutex_unlock(&gr_sim.lock);
-#define GR_ENTRY(symbol, version, need, kind, parameters) table->symbol = version <= newest ? gr_sim_##symbol : NULL;
+#define GR_ENTRY(symbol, version, need, kind, parameters) \
+    table->symbol = version <= newest ? gr_sim_##symbol : NULL;
 #include "driver/entries.def"
 #undef GR_ENTRY
 }
@@ -296,7 +307,7 @@ gr_cu_result gr_sim_cuGetErrorName(gr_cu_result code, const char **out) {
     if (!out) return GR_CU_INVALID_VALUE;
     *out = NULL;
     switch (code) {
-#define NAME(name, value)                                                                          \
+#define NAME(name, value) \
     case value: *out = value == 0 ? "CUDA_SUCCESS" : "CUDA_ERROR_" #name; break;
         GR_CU_RESULT_MAP(NAME)
 #undef NAME
@@ -341,9 +352,9 @@ gr_cu_result gr_sim_cuDeviceGetName(char *out, int size, gr_cu_device device) {
 static gr_cu_result device_attribute(int *out, int attribute, gr_cu_device device) {
     static const struct {
         int attribute, value;
-    } answers[] = {{18, 0},  {20, 0},  {41, 1},  {75, 9},  {76, 0},  {103, 1}, {107, 1}, {112, 1},  {115, 1},
-                   {116, 1}, {119, 9}, {124, 1}, {125, 1}, {128, 1}, {130, 0}, {131, -1}, {132, 0}, {133, 0},
-                   {134, 0}, {141, 1}, {142, 1}, {144, 1}, {145, 1}, {146, 0}};
+    } answers[] = {{18, 0},  {20, 0},  {41, 1},  {75, 9},  {76, 0},  {103, 1}, {107, 1}, {112, 1},
+                   {115, 1}, {116, 1}, {119, 9}, {124, 1}, {125, 1}, {128, 1}, {130, 0}, {131, -1},
+                   {132, 0}, {133, 0}, {134, 0}, {141, 1}, {142, 1}, {144, 1}, {145, 1}, {146, 0}};
     if (!out) return GR_CU_INVALID_VALUE;
     if (!is_device(device)) return GR_CU_INVALID_DEVICE;
     for (unsigned i = gr_sim.override_count; i-- > 0;) {
@@ -422,7 +433,8 @@ static gr_cu_result push_current(gr_cu_context context) {
     bool known = context >= gr_sim.contexts && context < gr_sim.contexts + gr_sim.config.devices;
     if (!known || context->refs == 0) return GR_CU_INVALID_CONTEXT;
     if (t->depth == GR_SIM_STACK) {
-        gr_sim_report(GRANARY_SIM_MISUSE, "%d contexts are pushed on one thread; is the stack never popped?", GR_SIM_STACK);
+        gr_sim_report(GRANARY_SIM_MISUSE, "%d contexts are pushed on one thread; is the stack never popped?",
+                      GR_SIM_STACK);
         return GR_CU_OUT_OF_MEMORY;
     }
     t->stack[t->depth++] = context;

@@ -51,7 +51,8 @@ static bool node_is_live(gr_cu_node node) {
     return gr_sim_slots_live(&gr_sim.nodes, node);
 }
 
-static gr_cu_result add_empty_node(gr_cu_node *out, gr_cu_graph graph, const gr_cu_node *dependencies, size_t count) {
+static gr_cu_result add_empty_node(gr_cu_node *out, gr_cu_graph graph, const gr_cu_node *dependencies,
+                                   size_t count) {
     static const struct gr_cu_edge plain;
     struct gr_sim_terminals behind = {0};
     if (!out || !graph_is_live(graph) || (count && !dependencies)) return GR_CU_INVALID_VALUE;
@@ -66,14 +67,16 @@ static gr_cu_result add_empty_node(gr_cu_node *out, gr_cu_graph graph, const gr_
     gr_sim_terminals_fini(&behind);
     return GR_CU_SUCCESS;
 }
-gr_cu_result gr_sim_cuGraphAddEmptyNode(gr_cu_node *out, gr_cu_graph graph, const gr_cu_node *dependencies, size_t count) {
+gr_cu_result gr_sim_cuGraphAddEmptyNode(gr_cu_node *out, gr_cu_graph graph, const gr_cu_node *dependencies,
+                                        size_t count) {
     GR_SIM_ENTRY(add_empty_node(out, graph, dependencies, count));
 }
 
 static gr_cu_result graph_destroy(gr_cu_graph graph) {
     if (!graph_is_live(graph)) return GR_CU_INVALID_VALUE;
     if (graph->capture) {
-        gr_sim_report(GRANARY_SIM_MISUSE, "graph %p is only borrowed: its capture has not ended", (void *)graph);
+        gr_sim_report(GRANARY_SIM_MISUSE, "graph %p is only borrowed: its capture has not ended",
+                      (void *)graph);
         return GR_CU_INVALID_VALUE;
     }
     gr_sim_graph_end(graph);
@@ -101,7 +104,8 @@ gr_cu_result gr_sim_cuGraphGetNodes(gr_cu_graph graph, gr_cu_node *nodes, size_t
     GR_SIM_ENTRY(get_nodes(graph, nodes, count));
 }
 
-static gr_cu_result get_dependencies(gr_cu_node node, gr_cu_node *nodes, struct gr_cu_edge *edges, size_t *count) {
+static gr_cu_result get_dependencies(gr_cu_node node, gr_cu_node *nodes, struct gr_cu_edge *edges,
+                                     size_t *count) {
     static const struct gr_cu_edge plain;
     if (!node_is_live(node) || !count || (edges && !nodes)) return GR_CU_INVALID_VALUE;
     const struct gr_sim_terminals *behind = &node->dependencies;
@@ -111,7 +115,8 @@ static gr_cu_result get_dependencies(gr_cu_node node, gr_cu_node *nodes, struct 
     hand_out(behind->nodes, behind->count, nodes, count);
     return GR_CU_SUCCESS;
 }
-gr_cu_result gr_sim_cuGraphNodeGetDependencies(gr_cu_node node, gr_cu_node *nodes, struct gr_cu_edge *edges, size_t *count) {
+gr_cu_result gr_sim_cuGraphNodeGetDependencies(gr_cu_node node, gr_cu_node *nodes, struct gr_cu_edge *edges,
+                                               size_t *count) {
     GR_SIM_ENTRY(get_dependencies(node, nodes, edges, count));
 }
 
@@ -140,7 +145,8 @@ static gr_cu_result instantiate(gr_cu_graph_exec *out, gr_cu_graph graph) {
     *out = exec;
     return GR_CU_SUCCESS;
 }
-gr_cu_result gr_sim_cuGraphInstantiateWithFlags(gr_cu_graph_exec *out, gr_cu_graph graph, unsigned long long flags) {
+gr_cu_result gr_sim_cuGraphInstantiateWithFlags(gr_cu_graph_exec *out, gr_cu_graph graph,
+                                                unsigned long long flags) {
     (void)flags;
     GR_SIM_ENTRY(instantiate(out, graph));
 }

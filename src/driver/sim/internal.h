@@ -51,6 +51,8 @@
 #include "driver/sim/sim.h"
 #include "granary/sim.h"
 
+#define GR_SIM_ADDRESS_END ((gr_addr)1 << 47)
+
 enum {
     GR_SIM_DEVICES = 16,
     GR_SIM_STACK = 32,     /* depth of a thread's context stack */
@@ -66,11 +68,11 @@ struct gr_sim_slot { /* first member of every object in slots */
 };
 
 struct gr_sim_slots {
-    size_t size;                  /* of an object */
-    size_t quarantine;            /* dead slots kept unused; 0: the last that died is the next taken */
-    void *chunk[GR_SIM_CHUNKS];   /* chunk i holds 64 << i objects */
+    size_t size;                /* of an object */
+    size_t quarantine;          /* dead slots kept unused; 0: the last that died is the next taken */
+    void *chunk[GR_SIM_CHUNKS]; /* chunk i holds 64 << i objects */
     unsigned chunks;
-    size_t fresh;                 /* objects of the last chunk not yet used once */
+    size_t fresh;                     /* objects of the last chunk not yet used once */
     struct gr_sim_slot *first, *last; /* dead ones */
     size_t dead, live;
 };
@@ -101,11 +103,11 @@ static inline bool gr_sim_clock_covers(const struct gr_sim_clock *clock, unsigne
 struct gr_sim_shadow;
 
 struct gr_sim_extent {
-    gr_cu_handle id;          /* the handle's value; of its own even for cuMemAlloc */
+    gr_cu_handle id; /* the handle's value; of its own even for cuMemAlloc */
     size_t size;
-    int device;               /* -1: host memory */
+    int device; /* -1: host memory */
     bool rdma;
-    off_t file_offset;        /* of its bytes, with MEMORY backing */
+    off_t file_offset; /* of its bytes, with MEMORY backing */
     unsigned refs, mappings;
     struct gr_sim_shadow *shadow; /* who used its bytes last; oracle.c */
 };
@@ -120,8 +122,8 @@ struct gr_sim_mapping {
     gr_addr addr;
     size_t size;
     struct gr_sim_extent *extent;
-    bool classic;             /* made by cuMemAlloc */
-    size_t asked;             /* classic: the size asked for */
+    bool classic; /* made by cuMemAlloc */
+    size_t asked; /* classic: the size asked for */
     unsigned char access[GR_SIM_DEVICES];
     struct gr_sim_touch *touches;
     unsigned touch_count, touch_room;
@@ -137,20 +139,28 @@ struct gr_sim_reservation {
 struct gr_sim_piece { /* bytes that work touches, within one mapping as it was at submission */
     gr_addr addr;
     size_t size;
-    gr_cu_handle extent;      /* 0: nothing was mapped */
-    size_t offset;            /* within the extent */
+    gr_cu_handle extent; /* 0: nothing was mapped */
+    size_t offset;       /* within the extent */
     bool write;
 };
 
-enum gr_sim_kind { GR_SIM_EMPTY, GR_SIM_KERNEL, GR_SIM_FILL8, GR_SIM_FILL32, GR_SIM_COPY, GR_SIM_HOST, GR_SIM_LAUNCH };
+enum gr_sim_kind {
+    GR_SIM_EMPTY,
+    GR_SIM_KERNEL,
+    GR_SIM_FILL8,
+    GR_SIM_FILL32,
+    GR_SIM_COPY,
+    GR_SIM_HOST,
+    GR_SIM_LAUNCH
+};
 
 struct gr_sim_action {
     enum gr_sim_kind kind;
     int device;
     gr_addr to, from;
-    size_t size;              /* bytes */
+    size_t size; /* bytes */
     unsigned value;
-    uint64_t owner;           /* allocation id, or 0 */
+    uint64_t owner; /* allocation id, or 0 */
     const char *tag;
     gr_cu_host_fn fn;
     void *data;
@@ -176,11 +186,11 @@ struct gr_sim_item {
 };
 
 struct gr_sim_queue {
-    unsigned index;           /* in sim.queues, and of its component in clocks; never reused */
+    unsigned index; /* in sim.queues, and of its component in clocks; never reused */
     int device;
     bool legacy, blocking;
     unsigned holds;
-    bool busy;                /* its head is running with the lock dropped */
+    bool busy; /* its head is running with the lock dropped */
     uint64_t submitted, completed;
     struct gr_sim_item *head, **tail;
     struct gr_sim_clock clock;
@@ -196,13 +206,13 @@ struct gr_sim_terminals {
 
 struct CUctx_st {
     int device;
-    unsigned refs;            /* primary context references; 0: not active */
+    unsigned refs; /* primary context references; 0: not active */
     gr_cu_result sticky;
 };
 
 struct CUstream_st {
     struct gr_sim_slot slot;
-    bool internal;            /* a default stream: not counted, never destroyed */
+    bool internal; /* a default stream: not counted, never destroyed */
     struct gr_sim_queue *queue;
     struct CUctx_st *context;
     unsigned flags;
@@ -210,17 +220,17 @@ struct CUstream_st {
     /* capture */
     struct gr_sim_capture *capture; /* NULL: none */
     struct gr_sim_terminals terminals;
-    struct gr_sim_terminals shown;  /* lent out by cuStreamGetCaptureInfo, spoilt at the next call */
+    struct gr_sim_terminals shown; /* lent out by cuStreamGetCaptureInfo, spoilt at the next call */
     struct CUstream_st *next_member;
 };
 
 struct CUevent_st {
     struct gr_sim_slot slot;
     struct CUctx_st *context;
-    struct gr_sim_queue *queue;     /* NULL: never recorded */
+    struct gr_sim_queue *queue; /* NULL: never recorded */
     uint64_t sequence;
     struct gr_sim_clock clock;
-    unsigned long long capture_id;  /* not 0: recorded in that capture */
+    unsigned long long capture_id; /* not 0: recorded in that capture */
     struct gr_sim_terminals terminals;
 };
 
@@ -234,8 +244,8 @@ struct CUgraph_st {
 struct CUgraphNode_st {
     struct gr_sim_slot slot;
     struct CUgraph_st *graph;
-    size_t index;                   /* in the graph */
-    bool reached;                   /* was, or is behind, a terminal of the capture's origin */
+    size_t index; /* in the graph */
+    bool reached; /* was, or is behind, a terminal of the capture's origin */
     struct gr_sim_terminals dependencies;
     struct gr_sim_action action;
 };
@@ -249,7 +259,7 @@ struct gr_sim_capture {
     struct gr_sim_capture *next;
     unsigned long long id;
     int mode;
-    uint64_t thread;                /* that began it */
+    uint64_t thread; /* that began it */
     bool valid;
     struct CUstream_st *origin, *members; /* members holds the origin too */
     struct CUgraph_st *graph;
@@ -263,12 +273,12 @@ struct gr_sim_override {
 
 struct gr_sim {
     pthread_mutex_t lock;
-    pthread_cond_t changed;         /* something completed, or a hold was lifted */
+    pthread_cond_t changed; /* something completed, or a hold was lifted */
     /* all under lock */
     bool open, automatic, ready /* cuInit was called */, forked;
     unsigned attached;
-    uint64_t serial;                /* of the opening; stale thread state is told by it */
-    uint64_t threads;               /* names given to threads */
+    uint64_t serial;  /* of the opening; stale thread state is told by it */
+    uint64_t threads; /* names given to threads */
     struct granary_sim_config config;
     struct gr_sim_override overrides[GR_SIM_OVERRIDES];
     unsigned override_count;
@@ -276,23 +286,23 @@ struct gr_sim {
     struct CUstream_st *legacy[GR_SIM_DEVICES];
     size_t foreign[GR_SIM_DEVICES], used[GR_SIM_DEVICES]; /* bytes of the card */
     /* addresses */
-    unsigned shift;                 /* log2 of the granule */
-    uintptr_t **leaves;             /* address.c */
+    unsigned shift;     /* log2 of the granule */
+    uintptr_t **leaves; /* address.c */
     size_t leaf_count;
     struct gr_sim_reservation *reservations; /* by address */
     size_t reservation_count, reservation_room;
-    size_t address_used;            /* classic allocations too */
+    size_t address_used; /* classic allocations too */
     /* memory */
     struct gr_sim_extent **extents; /* by number; NULL: gone */
     size_t extent_count, extent_room;
-    int file;                       /* memfd, with MEMORY backing; else -1 */
+    int file; /* memfd, with MEMORY backing; else -1 */
     off_t file_end;
     struct granary_sim_held held;
     /* work */
     struct gr_sim_slots streams, events, graphs, nodes, execs;
     struct gr_sim_queue **queues;
     unsigned queue_count, queue_room;
-    unsigned long long next_stream_id, next_capture_id;
+    unsigned long long next_stream_id, next_capture_id; /* unique for the life of the process */
     struct gr_sim_item *spare_items;
     uint64_t pending;
     struct gr_sim_capture *captures; /* begun and not ended */
@@ -302,7 +312,7 @@ struct gr_sim {
 };
 
 struct gr_sim_thread {
-    uint64_t serial;                /* of the simulation that the rest belongs to */
+    uint64_t serial; /* of the simulation that the rest belongs to */
     uint64_t name;
     unsigned depth;
     struct CUctx_st *stack[GR_SIM_STACK];
@@ -321,10 +331,10 @@ bool gr_sim_steer(void);
 void gr_sim_unlock(void);
 
 /* Body of an entry: the work under the lock, or why it cannot be called. */
-#define GR_SIM_ENTRY(work)                                                                         \
-    do {                                                                                           \
-        gr_cu_result entered_ = gr_sim_enter(__func__ + sizeof "gr_sim_" - 1);                     \
-        return entered_ != GR_CU_SUCCESS ? entered_ : gr_sim_leave(work);                          \
+#define GR_SIM_ENTRY(work)                                                     \
+    do {                                                                       \
+        gr_cu_result entered_ = gr_sim_enter(__func__ + sizeof "gr_sim_" - 1); \
+        return entered_ != GR_CU_SUCCESS ? entered_ : gr_sim_leave(work);      \
     } while (0)
 
 struct gr_sim_thread *gr_sim_thread(void);
@@ -381,6 +391,7 @@ void gr_sim_submit_action(struct gr_sim_queue *queue, struct gr_sim_action *acti
 gr_cu_result gr_sim_wait(struct gr_sim_queue *queue, uint64_t sequence);
 /* All work of the device (-1: of all), and the host has seen it. */
 gr_cu_result gr_sim_drain(int device);
+void gr_sim_unhold(struct gr_sim_queue *queue); /* nobody can release it any more */
 void gr_sim_action_fini(struct gr_sim_action *action);
 void gr_sim_program_put(struct gr_sim_program *program);
 
@@ -401,7 +412,7 @@ struct gr_sim_capture *gr_sim_blocking_capture(int device);
 gr_cu_result gr_sim_capture_action(struct CUstream_st *stream, struct gr_sim_action *action);
 gr_cu_result gr_sim_capture_record(struct CUstream_st *stream, struct CUevent_st *event);
 gr_cu_result gr_sim_capture_wait(struct CUstream_st *stream, struct CUevent_st *event);
-void gr_sim_stream_spoil(struct CUstream_st *stream); /* a call on it: what was lent is void */
+void gr_sim_stream_spoil(struct CUstream_st *stream);  /* a call on it: what was lent is void */
 void gr_sim_capture_leave(struct CUstream_st *stream); /* it is being destroyed */
 
 /* graph.c */

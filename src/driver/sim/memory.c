@@ -65,7 +65,8 @@ void gr_sim_extent_drop(struct gr_sim_extent *extent) {
     if (extent->refs || extent->mappings) return;
     if (extent->device >= 0) gr_sim.used[extent->device] -= extent->size;
     if (gr_sim.config.backing == GRANARY_SIM_MEMORY)
-        (void)fallocate(gr_sim.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, extent->file_offset, (off_t)extent->size);
+        (void)fallocate(gr_sim.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, extent->file_offset,
+                        (off_t)extent->size);
     gr_sim.extents[extent->id - FIRST_HANDLE] = NULL;
     gr_sim_shadow_end(extent);
     free(extent);
@@ -91,13 +92,16 @@ static gr_cu_result check_prop(const struct gr_cu_mem_prop *prop) {
     if (where != GR_CU_LOCATION_DEVICE && where != GR_CU_LOCATION_HOST && where != GR_CU_LOCATION_HOST_NUMA)
         return GR_CU_INVALID_VALUE;
     if (where == GR_CU_LOCATION_HOST && prop->requested_handle_types) return GR_CU_INVALID_VALUE;
-    if (where == GR_CU_LOCATION_DEVICE && (prop->location.id < 0 || prop->location.id >= gr_sim.config.devices))
+    if (where == GR_CU_LOCATION_DEVICE &&
+        (prop->location.id < 0 || prop->location.id >= gr_sim.config.devices))
         return GR_CU_INVALID_DEVICE;
-    if ((prop->requested_handle_types & GR_CU_HANDLE_FABRIC) && !gr_sim.config.fabric) return GR_CU_NOT_PERMITTED;
+    if ((prop->requested_handle_types & GR_CU_HANDLE_FABRIC) && !gr_sim.config.fabric)
+        return GR_CU_NOT_PERMITTED;
     return GR_CU_SUCCESS;
 }
 
-static gr_cu_result create(gr_cu_handle *out, size_t size, const struct gr_cu_mem_prop *prop, unsigned long long flags) {
+static gr_cu_result create(gr_cu_handle *out, size_t size, const struct gr_cu_mem_prop *prop,
+                           unsigned long long flags) {
     if (!gr_sim.config.vmm) return GR_CU_NOT_SUPPORTED;
     if (!out || !prop || flags != 0 || size == 0 || !gr_is_aligned(size, gr_sim.config.granule_bytes))
         return GR_CU_INVALID_VALUE;
@@ -156,12 +160,14 @@ static gr_cu_result granularity(size_t *out, const struct gr_cu_mem_prop *prop, 
         gr_sim_report(GRANARY_SIM_MISUSE, "a NULL prop makes the real driver crash");
         return GR_CU_INVALID_VALUE;
     }
-    if (!out || (option != GR_CU_GRANULARITY_MINIMUM && option != GR_CU_GRANULARITY_RECOMMENDED)) return GR_CU_INVALID_VALUE;
+    if (!out || (option != GR_CU_GRANULARITY_MINIMUM && option != GR_CU_GRANULARITY_RECOMMENDED))
+        return GR_CU_INVALID_VALUE;
     if (!gr_sim.config.vmm) return GR_CU_NOT_SUPPORTED;
     *out = gr_sim.config.granule_bytes;
     return GR_CU_SUCCESS;
 }
-gr_cu_result gr_sim_cuMemGetAllocationGranularity(size_t *out, const struct gr_cu_mem_prop *prop, int option) {
+gr_cu_result gr_sim_cuMemGetAllocationGranularity(size_t *out, const struct gr_cu_mem_prop *prop,
+                                                  int option) {
     GR_SIM_ENTRY(granularity(out, prop, option));
 }
 
@@ -185,7 +191,9 @@ void gr_sim_protect(const struct gr_sim_mapping *mapping) {
     if (gr_sim.config.backing != GRANARY_SIM_MEMORY) return;
     unsigned access = 0;
     for (int i = 0; i < gr_sim.config.devices; i++) access |= mapping->access[i];
-    int protection = access == GR_CU_ACCESS_READWRITE ? PROT_READ | PROT_WRITE : access ? PROT_READ : PROT_NONE;
+    int protection = access == GR_CU_ACCESS_READWRITE ? PROT_READ | PROT_WRITE
+                     : access                         ? PROT_READ
+                                                      : PROT_NONE;
     (void)mprotect((void *)mapping->addr, mapping->size, protection);
 }
 
@@ -212,20 +220,21 @@ void gr_sim_mapping_end(struct gr_sim_mapping *mapping, bool forget) {
  * and across two neighbours alike; only its start must be reserved. */
 static gr_cu_result check_place(gr_addr addr, size_t size, bool *inside) {
     const struct gr_sim_reservation *r = gr_sim_reservation_at(addr);
-    if (!r) return GR_CU_INVALID_VALUE;
+    if (!r || size > GR_SIM_ADDRESS_END - addr) return GR_CU_INVALID_VALUE;
     for (gr_addr at = addr; at < addr + size; at += gr_sim.config.granule_bytes)
         if (gr_sim_mapping_at(at)) return GR_CU_INVALID_VALUE;
     *inside = addr + size <= r->addr + r->size;
     if (*inside) return GR_CU_SUCCESS;
-    gr_sim_report(GRANARY_SIM_MISUSE, "[0x%llx, +0x%zx) runs past its reservation [0x%llx, +0x%zx)", (unsigned long long)addr,
-                  size, (unsigned long long)r->addr, r->size);
+    gr_sim_report(GRANARY_SIM_MISUSE, "[0x%llx, +0x%zx) runs past its reservation [0x%llx, +0x%zx)",
+                  (unsigned long long)addr, size, (unsigned long long)r->addr, r->size);
     gr_addr at = r->addr + r->size;
     while (at < addr + size && (r = gr_sim_reservation_at(at))) at = r->addr + r->size;
     *inside = at >= addr + size;
     return GR_CU_SUCCESS;
 }
 
-static gr_cu_result map(gr_cu_ptr ptr, size_t size, size_t offset, gr_cu_handle handle, unsigned long long flags) {
+static gr_cu_result map(gr_cu_ptr ptr, size_t size, size_t offset, gr_cu_handle handle,
+                        unsigned long long flags) {
     bool inside;
     size_t granule = gr_sim.config.granule_bytes;
     if (!gr_sim.config.vmm) return GR_CU_NOT_SUPPORTED;
@@ -242,7 +251,8 @@ static gr_cu_result map(gr_cu_ptr ptr, size_t size, size_t offset, gr_cu_handle 
     gr_sim.held.mapped_bytes += size;
     return GR_CU_SUCCESS;
 }
-gr_cu_result gr_sim_cuMemMap(gr_cu_ptr ptr, size_t size, size_t offset, gr_cu_handle handle, unsigned long long flags) {
+gr_cu_result gr_sim_cuMemMap(gr_cu_ptr ptr, size_t size, size_t offset, gr_cu_handle handle,
+                             unsigned long long flags) {
     GR_SIM_ENTRY(map(ptr, size, offset, handle, flags));
 }
 
@@ -298,7 +308,8 @@ static gr_cu_result check_access(const struct gr_cu_access *access, size_t count
         if (flags != GR_CU_ACCESS_NONE && flags != GR_CU_ACCESS_READ && flags != GR_CU_ACCESS_READWRITE)
             return GR_CU_INVALID_VALUE;
         if (where == GR_CU_LOCATION_HOST || where == GR_CU_LOCATION_HOST_NUMA) return GR_CU_NOT_SUPPORTED;
-        if (where != GR_CU_LOCATION_DEVICE || access[i].location.id < 0 || access[i].location.id >= gr_sim.config.devices)
+        if (where != GR_CU_LOCATION_DEVICE || access[i].location.id < 0 ||
+            access[i].location.id >= gr_sim.config.devices)
             return GR_CU_INVALID_VALUE;
     }
     return GR_CU_SUCCESS;
@@ -322,17 +333,20 @@ static gr_cu_result set_access(gr_cu_ptr ptr, size_t size, const struct gr_cu_ac
     }
     return GR_CU_SUCCESS;
 }
-gr_cu_result gr_sim_cuMemSetAccess(gr_cu_ptr ptr, size_t size, const struct gr_cu_access *access, size_t count) {
+gr_cu_result gr_sim_cuMemSetAccess(gr_cu_ptr ptr, size_t size, const struct gr_cu_access *access,
+                                   size_t count) {
     GR_SIM_ENTRY(set_access(ptr, size, access, count));
 }
 
-static gr_cu_result get_access(unsigned long long *flags, const struct gr_cu_location *location, gr_cu_ptr ptr) {
+static gr_cu_result get_access(unsigned long long *flags, const struct gr_cu_location *location,
+                               gr_cu_ptr ptr) {
     const struct gr_sim_mapping *m = gr_sim_mapping_at(ptr);
     if (!flags || !location || !m || location->type != GR_CU_LOCATION_DEVICE) return GR_CU_INVALID_VALUE;
     if (location->id < 0 || location->id >= gr_sim.config.devices) return GR_CU_INVALID_VALUE;
     *flags = m->access[location->id];
     return GR_CU_SUCCESS;
 }
-gr_cu_result gr_sim_cuMemGetAccess(unsigned long long *flags, const struct gr_cu_location *location, gr_cu_ptr ptr) {
+gr_cu_result gr_sim_cuMemGetAccess(unsigned long long *flags, const struct gr_cu_location *location,
+                                   gr_cu_ptr ptr) {
     GR_SIM_ENTRY(get_access(flags, location, ptr));
 }

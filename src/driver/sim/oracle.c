@@ -15,7 +15,7 @@
 
 struct use {
     struct use *next;
-    size_t start, end;        /* within the extent */
+    size_t start, end; /* within the extent */
     uint64_t owner, epoch;
     unsigned queue;
     const char *tag;
@@ -26,7 +26,7 @@ struct gr_sim_shadow { /* uses by where they start: a use that spans buckets has
     struct use *buckets[];
 };
 
-enum { MOST_BUCKETS = 1024 };
+enum { MOST_BUCKETS = 1024, LEAST_BUCKET = 256 << 10 /* bytes */ };
 
 void gr_sim_action_touch(struct gr_sim_action *action, gr_addr addr, size_t size, bool write) {
     size_t granule = gr_sim.config.granule_bytes;
@@ -40,7 +40,8 @@ void gr_sim_action_touch(struct gr_sim_action *action, gr_addr addr, size_t size
             last->size += part;
         } else {
             if (gr_is_power(action->piece_count) || action->piece_count == 0) /* doubles when full */
-                action->pieces = gr_sim_grow(action->pieces, action->piece_count ? 2 * action->piece_count : 1, sizeof piece);
+                action->pieces = gr_sim_grow(action->pieces,
+                                             action->piece_count ? 2 * action->piece_count : 1, sizeof piece);
             action->pieces[action->piece_count++] = piece;
         }
         addr += part;
@@ -52,7 +53,7 @@ void gr_sim_action_touch(struct gr_sim_action *action, gr_addr addr, size_t size
 
 static struct gr_sim_shadow *shadow_of(struct gr_sim_extent *extent) {
     if (extent->shadow) return extent->shadow;
-    size_t bytes = gr_max(2 * GR_MIB, (extent->size + MOST_BUCKETS - 1) / MOST_BUCKETS);
+    size_t bytes = gr_max(LEAST_BUCKET, (extent->size + MOST_BUCKETS - 1) / MOST_BUCKETS);
     size_t count = (extent->size + bytes - 1) / bytes;
     extent->shadow = gr_sim_zeroed(1, sizeof *extent->shadow + count * sizeof(struct use *));
     extent->shadow->bucket_bytes = bytes;
@@ -84,14 +85,16 @@ static void insert(struct use **list, const struct use *what, size_t start, size
 /* Takes [start, end) out of the use at *link; returns the link to go on from. */
 static struct use **cut(struct use **link, size_t start, size_t end) {
     struct use *use = *link;
-    bool left = use->start < start, right = use->end > end;
+    bool left = use->start<start, right = use->end> end;
     if (left && right) {
         insert(&use->next, use, end, use->end);
         use->end = start;
         return &use->next->next;
     }
-    if (left) use->end = start;
-    else if (right) use->start = end;
+    if (left)
+        use->end = start;
+    else if (right)
+        use->start = end;
     else {
         *link = use->next;
         free(use);
@@ -100,9 +103,15 @@ static struct use **cut(struct use **link, size_t start, size_t end) {
     return &use->next;
 }
 
-static void use_bucket(struct use **bucket, const struct gr_sim_queue *queue, const struct use *new, gr_addr addr) {
+static void use_bucket(struct use **bucket, const struct gr_sim_queue *queue, const struct use *new,
+                       gr_addr addr) {
     for (struct use **link = bucket; *link;) {
-        const struct use *old = *link;
+        struct use *old = *link;
+        if (gr_sim_clock_covers(&gr_sim.host, old->queue, old->epoch)) { /* before all that can still come */
+            *link = old->next;
+            free(old);
+            continue;
+        }
         if (old->end <= new->start || old->start >= new->end) {
             link = &(*link)->next;
             continue;
@@ -114,17 +123,18 @@ static void use_bucket(struct use **bucket, const struct gr_sim_queue *queue, co
         }
         if (!ordered)
             gr_sim_report(GRANARY_SIM_UNORDERED,
-                          "allocation %llu (%s, queue %u) and allocation %llu (%s, queue %u) use the same bytes at 0x%llx with "
+                          "allocation %llu (%s, queue %u) and allocation %llu (%s, queue %u) use the same "
+                          "bytes at 0x%llx with "
                           "no order between them",
-                          (unsigned long long)old->owner, old->tag, old->queue, (unsigned long long)new->owner, new->tag,
-                          new->queue, (unsigned long long)addr);
+                          (unsigned long long)old->owner, old->tag, old->queue,
+                          (unsigned long long)new->owner, new->tag, new->queue, (unsigned long long)addr);
         link = cut(link, new->start, new->end);
     }
     insert(bucket, new, new->start, new->end);
 }
 
-static void use_piece(const struct gr_sim_queue *queue, const struct gr_sim_action *action, const struct gr_sim_piece *piece,
-                      uint64_t epoch) {
+static void use_piece(const struct gr_sim_queue *queue, const struct gr_sim_action *action,
+                      const struct gr_sim_piece *piece, uint64_t epoch) {
     struct gr_sim_extent *extent = gr_sim_extent_find(piece->extent);
     if (!extent || action->owner == 0) return;
     struct gr_sim_shadow *shadow = shadow_of(extent);
@@ -137,7 +147,8 @@ static void use_piece(const struct gr_sim_queue *queue, const struct gr_sim_acti
     }
 }
 
-static void touch_mapping(const struct gr_sim_queue *queue, const struct gr_sim_action *action, gr_addr addr, uint64_t epoch) {
+static void touch_mapping(const struct gr_sim_queue *queue, const struct gr_sim_action *action, gr_addr addr,
+                          uint64_t epoch) {
     struct gr_sim_mapping *m = gr_sim_mapping_at(addr);
     if (!m) return;
     for (unsigned i = 0; i < m->touch_count; i++) {
@@ -156,17 +167,20 @@ static void touch_mapping(const struct gr_sim_queue *queue, const struct gr_sim_
 static size_t count_pieces(const struct gr_sim_action *action) {
     size_t count = action->piece_count;
     if (action->program)
-        for (size_t i = 0; i < action->program->count; i++) count += count_pieces(&action->program->actions[i]);
+        for (size_t i = 0; i < action->program->count; i++)
+            count += count_pieces(&action->program->actions[i]);
     return count;
 }
 
-static void submit_pieces(const struct gr_sim_queue *queue, const struct gr_sim_action *action, uint64_t epoch) {
+static void submit_pieces(const struct gr_sim_queue *queue, const struct gr_sim_action *action,
+                          uint64_t epoch) {
     for (unsigned i = 0; i < action->piece_count; i++) {
         touch_mapping(queue, action, action->pieces[i].addr, epoch);
         use_piece(queue, action, &action->pieces[i], epoch);
     }
     if (action->program)
-        for (size_t i = 0; i < action->program->count; i++) submit_pieces(queue, &action->program->actions[i], epoch);
+        for (size_t i = 0; i < action->program->count; i++)
+            submit_pieces(queue, &action->program->actions[i], epoch);
 }
 
 /* A graph launch is one item: order inside of it was checked when its capture ended. */
@@ -186,7 +200,8 @@ void gr_sim_oracle_unmap(const struct gr_sim_mapping *mapping) {
         if (gr_sim_clock_covers(&gr_sim.host, touch->queue, touch->epoch)) continue;
         gr_sim_report(GRANARY_SIM_EARLY_UNMAP, "[0x%llx, +0x%zx) goes while work (%s, queue %u) is %s",
                       (unsigned long long)mapping->addr, mapping->size, touch->tag, touch->queue,
-                      queue->completed < queue->submitted ? "pending" : "complete only by luck: the host never saw it");
+                      queue->completed < queue->submitted ? "pending"
+                                                          : "complete only by luck: the host never saw it");
     }
 }
 
@@ -197,16 +212,18 @@ static bool piece_is_sound(const struct gr_sim_action *action, const struct gr_s
     unsigned need = piece->write ? GR_CU_ACCESS_READWRITE : GR_CU_ACCESS_READ;
     unsigned long long addr = piece->addr;
     if (!m) {
-        gr_sim_report(GRANARY_SIM_UNMAPPED, "work (%s) finds [0x%llx, +0x%zx) unmapped; at submission %s%llx was there",
-                      action->tag, addr, piece->size, piece->extent ? "handle 0x" : "nothing, 0x", piece->extent);
+        gr_sim_report(
+            GRANARY_SIM_UNMAPPED, "work (%s) finds [0x%llx, +0x%zx) unmapped; at submission %s%llx was there",
+            action->tag, addr, piece->size, piece->extent ? "handle 0x" : "nothing, 0x", piece->extent);
     } else if (m->extent->id != piece->extent || piece->addr - m->addr != piece->offset) {
-        gr_sim_report(GRANARY_SIM_MOVED,
-                      "work (%s) finds handle 0x%llx + 0x%llx at [0x%llx, +0x%zx); at submission it was 0x%llx + 0x%zx",
-                      action->tag, m->extent->id, (unsigned long long)(piece->addr - m->addr), addr, piece->size, piece->extent,
-                      piece->offset);
+        gr_sim_report(
+            GRANARY_SIM_MOVED,
+            "work (%s) finds handle 0x%llx + 0x%llx at [0x%llx, +0x%zx); at submission it was 0x%llx + 0x%zx",
+            action->tag, m->extent->id, (unsigned long long)(piece->addr - m->addr), addr, piece->size,
+            piece->extent, piece->offset);
     } else if ((m->access[action->device] & need) != need) {
-        gr_sim_report(GRANARY_SIM_UNMAPPED, "work (%s) of device %d may not %s [0x%llx, +0x%zx)", action->tag, action->device,
-                      piece->write ? "write" : "read", addr, piece->size);
+        gr_sim_report(GRANARY_SIM_UNMAPPED, "work (%s) of device %d may not %s [0x%llx, +0x%zx)", action->tag,
+                      action->device, piece->write ? "write" : "read", addr, piece->size);
     } else {
         return true;
     }
@@ -236,8 +253,9 @@ static size_t collect(const struct gr_sim_action *action, size_t node, struct sp
     for (unsigned i = 0; i < action->piece_count; i++) {
         const struct gr_sim_piece *piece = &action->pieces[i];
         if (action->owner == 0 || piece->extent == 0) continue;
-        spans[count++] = (struct span){piece->extent, piece->offset, piece->offset + piece->size, node,
-                                       action->owner, action->tag,   piece->addr};
+        spans[count++] = (struct span){piece->extent, piece->offset, piece->offset + piece->size,
+                                       node,          action->owner, action->tag,
+                                       piece->addr};
     }
     if (action->program)
         for (size_t i = 0; i < action->program->count; i++)
@@ -279,14 +297,19 @@ void gr_sim_oracle_graph(const struct CUgraph_st *graph) {
     qsort(spans, count, sizeof *spans, compare_spans);
     uint64_t *rows = count ? close_paths(graph, words) : NULL;
     for (size_t i = 0; i < count; i++) {
-        for (size_t j = i + 1; j < count && spans[j].extent == spans[i].extent && spans[j].start < spans[i].end; j++) {
-            size_t first = gr_min(spans[i].node, spans[j].node), second = gr_max(spans[i].node, spans[j].node);
-            if (spans[i].owner == spans[j].owner || rows[second * words + first / 64] >> first % 64 & 1) continue;
+        for (size_t j = i + 1;
+             j < count && spans[j].extent == spans[i].extent && spans[j].start < spans[i].end; j++) {
+            size_t first = gr_min(spans[i].node, spans[j].node),
+                   second = gr_max(spans[i].node, spans[j].node);
+            if (spans[i].owner == spans[j].owner || rows[second * words + first / 64] >> first % 64 & 1)
+                continue;
             gr_sim_report(GRANARY_SIM_UNORDERED,
-                          "in a graph, allocation %llu (%s, node %zu) and allocation %llu (%s, node %zu) use the same bytes at "
+                          "in a graph, allocation %llu (%s, node %zu) and allocation %llu (%s, node %zu) use "
+                          "the same bytes at "
                           "0x%llx with no path between them",
-                          (unsigned long long)spans[i].owner, spans[i].tag, spans[i].node, (unsigned long long)spans[j].owner,
-                          spans[j].tag, spans[j].node, (unsigned long long)spans[j].addr);
+                          (unsigned long long)spans[i].owner, spans[i].tag, spans[i].node,
+                          (unsigned long long)spans[j].owner, spans[j].tag, spans[j].node,
+                          (unsigned long long)spans[j].addr);
         }
     }
     free(rows);

@@ -20,8 +20,10 @@ struct CUstream_st *gr_sim_stream_make(int device, unsigned flags, bool internal
 static gr_cu_result default_stream(bool per_thread, bool fallback, struct CUstream_st **out) {
     struct CUctx_st *context;
     gr_cu_result code = gr_sim_context(&context);
-    if (code == GR_CU_INVALID_CONTEXT && fallback) context = &gr_sim.contexts[0];
-    else if (code == GR_CU_INVALID_CONTEXT || code == GR_CU_CONTEXT_IS_DESTROYED) return code;
+    if (code == GR_CU_INVALID_CONTEXT && fallback)
+        context = &gr_sim.contexts[0];
+    else if (code == GR_CU_INVALID_CONTEXT || code == GR_CU_CONTEXT_IS_DESTROYED)
+        return code;
     *out = gr_sim.legacy[context->device];
     if (!per_thread) return GR_CU_SUCCESS;
     struct CUstream_st **mine = &gr_sim_thread()->per_thread[context->device];
@@ -63,10 +65,12 @@ gr_cu_result gr_sim_cuStreamCreate(gr_cu_stream *out, unsigned flags) {
 /* Waits for nothing: pending work lives on in the queue. */
 static gr_cu_result stream_destroy(gr_cu_stream handle) {
     struct CUstream_st *stream;
-    if (!handle || handle == GR_CU_STREAM_LEGACY || handle == GR_CU_STREAM_PER_THREAD) return GR_CU_INVALID_HANDLE;
+    if (!handle || handle == GR_CU_STREAM_LEGACY || handle == GR_CU_STREAM_PER_THREAD)
+        return GR_CU_INVALID_HANDLE;
     gr_cu_result code = gr_sim_stream_find(handle, false, &stream);
     if (code != GR_CU_SUCCESS) return code;
     gr_sim_capture_leave(stream);
+    gr_sim_unhold(stream->queue);
     gr_sim_terminals_fini(&stream->terminals);
     gr_sim_terminals_fini(&stream->shown);
     gr_sim_slots_put(&gr_sim.streams, stream);
@@ -88,7 +92,8 @@ static gr_cu_result stream_observe(gr_cu_stream handle, struct CUstream_st **out
         gr_sim_invalidate(stream->capture);
         return code;
     }
-    struct gr_sim_capture *blocking = stream->queue->legacy ? gr_sim_blocking_capture(stream->queue->device) : NULL;
+    struct gr_sim_capture *blocking = stream->queue->legacy ? gr_sim_blocking_capture(stream->queue->device)
+                                                            : NULL;
     if (blocking) {
         gr_sim_invalidate(blocking);
         return GR_CU_STREAM_CAPTURE_IMPLICIT;
@@ -110,7 +115,8 @@ gr_cu_result gr_sim_cuStreamQuery(gr_cu_stream stream) {
 }
 
 /* The clock is copied first: others may submit, record or destroy while this thread sleeps. */
-static gr_cu_result wait_and_see(struct gr_sim_queue *queue, uint64_t sequence, const struct gr_sim_clock *clock) {
+static gr_cu_result wait_and_see(struct gr_sim_queue *queue, uint64_t sequence,
+                                 const struct gr_sim_clock *clock) {
     struct gr_sim_clock seen = {0};
     gr_sim_clock_copy(&seen, clock);
     gr_cu_result code = gr_sim_wait(queue, sequence);
@@ -204,7 +210,8 @@ static gr_cu_result event_record(gr_cu_event event, gr_cu_stream handle) {
     if (event->context != stream->context) return GR_CU_INVALID_HANDLE;
     if (stream->context->sticky) return stream->context->sticky;
     if (stream->capture) return gr_sim_capture_record(stream, event);
-    struct gr_sim_capture *blocking = stream->queue->legacy ? gr_sim_blocking_capture(stream->queue->device) : NULL;
+    struct gr_sim_capture *blocking = stream->queue->legacy ? gr_sim_blocking_capture(stream->queue->device)
+                                                            : NULL;
     if (blocking) {
         gr_sim_invalidate(blocking);
         return GR_CU_STREAM_CAPTURE_IMPLICIT;

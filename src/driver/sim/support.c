@@ -169,8 +169,8 @@ void gr_sim_terminals_fini(struct gr_sim_terminals *set) {
 /* ---- reports ------------------------------------------------------------------------------ */
 
 void gr_sim_report(enum granary_sim_finding kind, const char *format, ...) {
-    static const char *const words[GRANARY_SIM_FINDINGS] = {"misuse",       "unordered use", "unmapped memory",
-                                                            "moved memory", "early unmap",   "deadlock"};
+    static const char *const words[GRANARY_SIM_FINDINGS] = {
+        "misuse", "unordered use", "unmapped memory", "moved memory", "early unmap", "deadlock"};
     struct granary_sim_findings *f = &gr_sim.findings;
     char what[400], text[sizeof f->last];
     va_list arguments;

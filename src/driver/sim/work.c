@@ -68,8 +68,10 @@ static void change_bytes(const struct gr_sim_action *action) {
     if (gr_sim.config.backing != GRANARY_SIM_MEMORY) return;
     uint32_t value = action->value;
     char *to = (char *)action->to; /* the host address is the device address */
-    if (action->kind == GR_SIM_FILL8) memset(to, (int)value, action->size);
-    else if (action->kind == GR_SIM_COPY) memmove(to, (const char *)action->from, action->size);
+    if (action->kind == GR_SIM_FILL8)
+        memset(to, (int)value, action->size);
+    else if (action->kind == GR_SIM_COPY)
+        memmove(to, (const char *)action->from, action->size);
     else if (action->kind == GR_SIM_FILL32)
         for (size_t i = 0; i < action->size; i += sizeof value) memcpy(to + i, &value, sizeof value);
 }
@@ -77,10 +79,12 @@ static void change_bytes(const struct gr_sim_action *action) {
 /* A context that has faulted runs nothing any more. */
 static void perform(const struct gr_sim_action *action) {
     if (gr_sim.contexts[action->device].sticky || !gr_sim_oracle_execute(action)) return;
-    if (action->kind == GR_SIM_HOST) call_host(action);
+    if (action->kind == GR_SIM_HOST)
+        call_host(action);
     else if (action->kind == GR_SIM_LAUNCH)
         for (size_t i = 0; i < action->program->count; i++) perform(&action->program->actions[i]);
-    else change_bytes(action);
+    else
+        change_bytes(action);
 }
 
 static bool is_met(const struct gr_sim_item *item) {
@@ -146,7 +150,8 @@ static bool sleep_for_change(void) {
 gr_cu_result gr_sim_wait(struct gr_sim_queue *queue, uint64_t sequence) {
     while (queue->completed < sequence) {
         if (push_on(queue) || sleep_for_change() || queue->completed >= sequence) continue;
-        gr_sim_report(GRANARY_SIM_DEADLOCK, "nothing moved for %d ms; a stream that it waits for is held, and nobody lets go",
+        gr_sim_report(GRANARY_SIM_DEADLOCK,
+                      "nothing moved for %d ms; a stream that it waits for is held, and nobody lets go",
                       gr_sim.config.hang_ms);
         return GR_CU_LAUNCH_TIMEOUT;
     }
@@ -189,8 +194,10 @@ void gr_sim_begin(struct gr_sim_queue *queue) {
 
 static struct gr_sim_item *append(struct gr_sim_queue *queue, enum gr_sim_item_kind kind) {
     struct gr_sim_item *item = gr_sim.spare_items;
-    if (item) gr_sim.spare_items = item->next;
-    else item = gr_sim_zeroed(1, sizeof *item);
+    if (item)
+        gr_sim.spare_items = item->next;
+    else
+        item = gr_sim_zeroed(1, sizeof *item);
     item->next = NULL;
     item->kind = kind;
     *queue->tail = item;
@@ -253,8 +260,10 @@ gr_cu_result gr_sim_stream_submit(struct CUstream_st *stream, struct gr_sim_acti
         if (capture) gr_sim_invalidate(capture);
         if (capture) code = GR_CU_STREAM_CAPTURE_IMPLICIT;
     }
-    if (code == GR_CU_SUCCESS) gr_sim_submit_action(stream->queue, action);
-    else gr_sim_action_fini(action);
+    if (code == GR_CU_SUCCESS)
+        gr_sim_submit_action(stream->queue, action);
+    else
+        gr_sim_action_fini(action);
     return code;
 }
 
@@ -273,7 +282,8 @@ static gr_cu_result submit_checked(gr_cu_stream handle, struct gr_sim_action *ac
     return code;
 }
 
-static gr_cu_result fill(gr_cu_ptr ptr, enum gr_sim_kind kind, unsigned value, size_t size, gr_cu_stream stream) {
+static gr_cu_result fill(gr_cu_ptr ptr, enum gr_sim_kind kind, unsigned value, size_t size,
+                         gr_cu_stream stream) {
     struct gr_sim_action action = {.kind = kind, .to = ptr, .size = size, .value = value, .tag = "fill"};
     gr_sim_action_touch(&action, ptr, size, true);
     return submit_checked(stream, &action);
@@ -282,7 +292,8 @@ gr_cu_result gr_sim_cuMemsetD8Async(gr_cu_ptr ptr, unsigned char value, size_t c
     GR_SIM_ENTRY(fill(ptr, GR_SIM_FILL8, value, count, stream));
 }
 gr_cu_result gr_sim_cuMemsetD32Async(gr_cu_ptr ptr, unsigned value, size_t count, gr_cu_stream stream) {
-    GR_SIM_ENTRY(count > SIZE_MAX / 4 || ptr % 4 ? GR_CU_INVALID_VALUE : fill(ptr, GR_SIM_FILL32, value, 4 * count, stream));
+    GR_SIM_ENTRY(count > SIZE_MAX / 4 || ptr % 4 ? GR_CU_INVALID_VALUE
+                                                 : fill(ptr, GR_SIM_FILL32, value, 4 * count, stream));
 }
 
 static gr_cu_result copy(gr_cu_ptr to, gr_cu_ptr from, size_t size, gr_cu_stream stream) {
@@ -304,7 +315,8 @@ static gr_cu_result copy_host(gr_cu_ptr to, gr_cu_ptr from, size_t size, gr_cu_p
     if (gr_sim_blocking_capture(context->device) == NULL) code = gr_sim_unsafe();
     if (code != GR_CU_SUCCESS) return code;
     struct gr_sim_queue *queue = gr_sim.legacy[context->device]->queue;
-    struct gr_sim_action action = {.kind = GR_SIM_COPY, .to = to, .from = from, .size = size, .tag = "copy with the host"};
+    struct gr_sim_action action = {
+        .kind = GR_SIM_COPY, .to = to, .from = from, .size = size, .tag = "copy with the host"};
     gr_sim_action_touch(&action, device_side, size, device_side == to);
     code = submit_checked(GR_CU_STREAM_LEGACY, &action);
     if (code != GR_CU_SUCCESS) return code;
@@ -336,13 +348,17 @@ gr_cu_result gr_sim_cuLaunchHostFunc(gr_cu_stream stream, gr_cu_host_fn fn, void
 
 /* ---- steering ----------------------------------------------------------------------------- */
 
-int granary_sim_use(granary_stream handle, const void *ptr, size_t size, int write, uint64_t allocation_id, const char *tag) {
+int granary_sim_use(granary_stream handle, const void *ptr, size_t size, int write, uint64_t allocation_id,
+                    const char *tag) {
     struct CUstream_st *stream;
     if (!gr_sim_steer()) return GR_CU_NOT_INITIALIZED;
     gr_cu_result code = gr_sim_stream_find(handle, true, &stream);
     if (code == GR_CU_SUCCESS) {
-        struct gr_sim_action action = {
-            .kind = GR_SIM_KERNEL, .to = (gr_addr)(uintptr_t)ptr, .size = size, .owner = allocation_id, .tag = tag ? tag : "?"};
+        struct gr_sim_action action = {.kind = GR_SIM_KERNEL,
+                                       .to = (gr_addr)(uintptr_t)ptr,
+                                       .size = size,
+                                       .owner = allocation_id,
+                                       .tag = tag ? tag : "?"};
         gr_sim_action_touch(&action, action.to, size, write != 0);
         code = gr_sim_stream_submit(stream, &action);
     }
@@ -396,6 +412,13 @@ uint64_t granary_sim_run_random(uint64_t seed, uint64_t count) {
         if (step(queue) == RAN) ran++;
     gr_sim_unlock();
     return ran;
+}
+
+void gr_sim_unhold(struct gr_sim_queue *queue) {
+    if (queue->holds == 0) return;
+    queue->holds = 0;
+    pthread_cond_broadcast(&gr_sim.changed);
+    settle(queue);
 }
 
 static int change_holds(granary_stream handle, int by) {

@@ -1,0 +1,338 @@
+# SPDX-License-Identifier: Apache-2.0
+# The whole build of granary, in one file. `make help` lists the targets.
+#
+# A new source file is built, and a new test run, with nothing to register: files are found by
+# wildcard. Objects of each variant lie under build/$(V), so `make V=asan unit` needs no clean.
+# Nothing that `make deps` installs is looked up while this file is read, only in recipes.
+
+comma := ,
+VERSION := $(shell sed -n 's/^\#define GRANARY_VERSION_[MP][A-Z]* \([0-9]*\)$$/\1/p' include/granary/granary.h | paste -sd.)
+SOVERSION := $(firstword $(subst ., ,$(VERSION)))
+
+# ---- what may be overridden -------------------------------------------------------------------
+
+V ?= release
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+ifeq ($(origin CXX),default)
+CXX := g++
+endif
+WERROR ?= 0
+PREFIX ?= /usr/local
+INCLUDEDIR ?= $(PREFIX)/include
+LIBDIR ?= $(PREFIX)/lib
+BINDIR ?= $(PREFIX)/bin
+INSTALL ?= install
+CLANG_FORMAT ?= clang-format
+CUDA_HOME ?= $(patsubst %/include/cuda.h,%,$(wildcard /usr/local/cuda/include/cuda.h))
+
+# ---- variants ---------------------------------------------------------------------------------
+
+flags_release := -O2 -g
+flags_debug := -O0 -g3 -DGR_CHECK=1
+flags_asan := -O1 -g -fno-omit-frame-pointer -fsanitize=address -DGR_CHECK=1
+flags_ubsan := -O1 -g -fsanitize=undefined -fno-sanitize-recover=all -DGR_CHECK=1
+flags_tsan := -O1 -g -fsanitize=thread -DGR_CHECK=1
+flags_cov := -O0 -g --coverage -DGR_CHECK=1
+VARIANTS := release debug asan ubsan tsan cov
+ifeq ($(filter $(V),$(VARIANTS)),)
+$(error V=$(V) is not a variant; there are: $(VARIANTS))
+endif
+
+B := build/$(V)
+# Sanitizers and gcov bring undefined symbols that only the program resolves.
+zdefs := $(if $(filter release debug,$(V)),-Wl$(comma)-z$(comma)defs)
+
+warnings := -Wall -Wextra $(if $(filter 1,$(WERROR)),-Werror)
+common = -D_GNU_SOURCE $(warnings) $(flags_$(V)) -pthread -Iinclude -Isrc -MMD -MP $(CPPFLAGS)
+cflags = -std=c11 $(common) $(CFLAGS)
+lib_flags := -fPIC -fvisibility=hidden -fno-semantic-interposition -DGRANARY_BUILD \
+             -Wstrict-prototypes -Wmissing-prototypes -Wvla
+libs := -ldl
+# Evaluated by the shell of a recipe. Without zlib's headers, gzipped traces go through gzip(1).
+zlib = $$(printf '\#include <zlib.h>\n' | $(CC) -E - >/dev/null 2>&1 && echo -lz)
+check_cflags = $$(pkg-config --cflags check)
+check_libs = $$(pkg-config --libs check)
+
+# ---- sources ----------------------------------------------------------------------------------
+
+files = $(sort $(foreach f,$(wildcard $1/*),$(if $(wildcard $f/.),$(call files,$f,$2),$(filter $2,$f))))
+
+lib_src := $(filter-out src/tool/%,$(call files,src,%.c))
+tool_src := $(wildcard src/tool/*.c)
+bench_src := $(wildcard bench/*.c)
+unit_src := $(call files,test/unit,%.c)
+prop_src := $(call files,test/prop,%.c)
+fault_src := $(call files,test/fault,%.c)
+support_src := $(wildcard test/support/*.c)
+fake_src := $(wildcard test/fake/*.c)
+gpu_src := $(wildcard test/gpu/*.c)
+# Files whose names end with _cuda include the toolkit's cuda.h.
+abi_src := $(filter-out $(if $(CUDA_HOME),,%_cuda.c %_cuda.cpp),$(wildcard test/abi/*.c test/abi/*.cpp))
+formatted := $(call files,src,%.c %.h) $(call files,include,%.h) $(call files,test,%.c %.h %.cpp) $(call files,bench,%.c %.h)
+
+objects = $(patsubst %.c,$(B)/%.o,$1)
+lib_obj := $(call objects,$(lib_src))
+tool_obj := $(call objects,$(tool_src))
+# What the benchmark and the tests borrow from the tool: all but its main().
+tool_part := $(filter-out $(B)/src/tool/main.o,$(tool_obj))
+bench_obj := $(call objects,$(bench_src))
+support_obj := $(call objects,$(support_src))
+fakes := $(patsubst test/fake/%.c,$(B)/test/fake/%.so,$(fake_src))
+gpu_bin := $(patsubst %.c,$(B)/%,$(gpu_src))
+
+static := $(B)/libgranary.a
+shared := $(B)/libgranary.so.$(VERSION)
+tool := $(B)/granary
+bench := $(B)/bench/fragmentation
+
+# `make -j deps check` must not compile before the packages are there.
+first := $(filter deps,$(MAKECMDGOALS))
+
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+.SECONDARY:
+.PHONY: all lib tool deps bench check test unit prop fault abi tool-check check-install gpu-check gpu-programs asan ubsan \
+        tsan valgrind cov lint layers lint-size lint-ledger lint-symbols lint-cppcheck format format-check \
+        install uninstall clean dist help FORCE
+
+# ---- building ---------------------------------------------------------------------------------
+
+# One short line for each step; LOUD=1 shows the commands.
+say = $(if $(LOUD),,@printf '  %-4s %s\n' '$1' '$(patsubst build/%,%,$@)';)
+
+all: lib tool ## Build the static and the shared library and the tool (the default).
+
+lib: $(static) $(shared) ## Build libgranary.a and libgranary.so.
+
+tool: $(tool) ## Build the granary command.
+
+# Remembers how objects were compiled, so that another CC or CFLAGS compiles them again.
+$(B)/flags: note = $(CC) $(CXX) $(cflags) $(LDFLAGS)
+$(B)/toolkit: note = $(CUDA_HOME)
+$(B)/flags $(B)/toolkit: FORCE | $(first)
+	@mkdir -p $(@D)
+	@echo '$(note)' | cmp -s - $@ || echo '$(note)' > $@
+
+$(B)/src/%.o: src/%.c $(B)/flags | $(first)
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(cflags) $(lib_flags) -c $< -o $@
+
+$(B)/src/tool/%.o: src/tool/%.c $(B)/flags | $(first)
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(cflags) -c $< -o $@
+
+$(B)/bench/%.o: bench/%.c $(B)/flags | $(first)
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(cflags) -c $< -o $@
+
+# Lists of objects, so that an archive or a runner forgets a file that was deleted.
+$(B)/%.list: FORCE | $(first)
+	@mkdir -p $(@D)
+	@echo '$(list)' | cmp -s - $@ || echo '$(list)' > $@
+$(B)/lib.list: list = $(lib_obj)
+
+$(static): $(lib_obj) $(B)/lib.list
+	@rm -f $@
+	$(call say,AR)$(AR) rcs $@ $(lib_obj)
+
+$(shared): $(lib_obj) $(B)/lib.list src/granary.map
+	$(call say,LD)$(CC) $(cflags) -shared -Wl,-soname,libgranary.so.$(SOVERSION) -Wl,--version-script,src/granary.map $(zdefs) \
+	    $(LDFLAGS) $(lib_obj) $(libs) -o $@
+	@ln -sf $(@F) $(B)/libgranary.so.$(SOVERSION)
+	@ln -sf $(@F) $(B)/libgranary.so
+
+$(tool): $(tool_obj) $(static)
+	$(call say,LD)$(CC) $(cflags) $(LDFLAGS) $(tool_obj) $(static) $(libs) $(zlib) -o $@
+
+$(bench): $(bench_obj) $(tool_part) $(static)
+	$(call say,LD)$(CC) $(cflags) $(LDFLAGS) $(bench_obj) $(tool_part) $(static) $(libs) -lm $(zlib) -o $@
+
+# What building, measuring and testing need.
+packages := $(filter gcc g++ clang,$(sort $(CC) $(CXX))) check pkg-config zlib1g-dev
+installed = dpkg-query -W -f '$${Status}\n' $$p 2>/dev/null | grep -q '^install ok installed'
+
+deps: ## Install the missing Debian packages (as root; says what it needs otherwise).
+	@missing=; \
+	for p in $(packages) $(WITH); do $(installed) || missing="$$missing $$p"; done; \
+	test -n "$$missing" || exit 0; \
+	command -v apt-get >/dev/null || { echo "deps: needs$$missing, and there is no apt-get here" >&2; exit 1; }; \
+	test "$$(id -u)" = 0 || { echo "deps: not root; needs: apt-get install$$missing" >&2; exit 1; }; \
+	echo "deps: installing$$missing"; \
+	export DEBIAN_FRONTEND=noninteractive; \
+	apt-get install -y -qq --no-install-recommends $$missing >/dev/null 2>&1 || \
+	    { apt-get update -qq && apt-get install -y -qq --no-install-recommends $$missing >/dev/null; }
+
+# ---- measuring --------------------------------------------------------------------------------
+
+bench: $(bench) ## Replay bench/traces in both modes; table, JSON and picture go to build/bench.
+	@mkdir -p build/bench
+	@$(bench) --traces bench/traces --recorded bench/pytorch.tsv --out build/bench
+
+# ---- testing ----------------------------------------------------------------------------------
+
+check: unit prop fault abi tool-check check-install ## Run every test that needs no GPU.
+test: check ## The same as check.
+
+# Check kills a test after 4 seconds; sanitizers are slower than that is meant for.
+scale := $(if $(filter asan ubsan tsan cov debug,$(V)),10,4)
+run = GRANARY_TEST_FAKES=$(abspath $(B)/test/fake) CK_TIMEOUT_MULTIPLIER=$(scale) \
+      ASAN_OPTIONS=$${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=0} \
+      TSAN_OPTIONS=$${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
+
+unit: $(B)/test/unit/runner $(fakes) ## Run the unit tests.
+	@$(run) $<
+
+prop: $(B)/test/prop/runner $(fakes) ## Run the property tests.
+	@$(run) $<
+
+fault: $(B)/test/fault/runner $(fakes) ## Fail every driver call and every host allocation in turn.
+	@$(run) $<
+
+$(B)/test/%.o: test/%.c $(B)/flags | $(first)
+	@mkdir -p $(@D)
+	@pkg-config --exists check || { echo "Check is missing: run make deps" >&2; exit 1; }
+	$(call say,CC)$(CC) $(cflags) -Itest $(check_cflags) -c $< -o $@
+
+# The list of suites is made from file names: test_x.c defines Suite *suite_x(void).
+suite_names = $(sort $(patsubst test_%.c,suite_%,$(notdir $(filter %.c,$(foreach f,$1,$(if $(filter test_%,$(notdir $f)),$f))))))
+$(B)/test/%/suites.c: FORCE | $(first)
+	@mkdir -p $(@D)
+	@{ echo '/* Made by the Makefile from the names of the test files. */'; \
+	   echo '#include "support/suites.h"'; \
+	   for s in $(call suite_names,$($*_src)); do echo "Suite *$$s(void);"; done; \
+	   echo 'const char *const runner_kind = "$*";'; \
+	   echo 'const runner_maker runner_suites[] = {'; \
+	   for s in $(call suite_names,$($*_src)); do echo "    $$s,"; done; \
+	   echo '    NULL};'; } > $@.new
+	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+
+$(B)/test/%/suites.o: $(B)/test/%/suites.c $(B)/flags
+	@pkg-config --exists check || { echo "Check is missing: run make deps" >&2; exit 1; }
+	$(call say,CC)$(CC) $(cflags) -Itest $(check_cflags) -c $< -o $@
+
+define runner
+$(B)/test/$1/objects.list: list = $$(call objects,$$($1_src))
+$(B)/test/$1/runner: $$(call objects,$$($1_src)) $(B)/test/$1/suites.o $(support_obj) $(tool_part) $(static) $(B)/test/$1/objects.list
+	$$(call say,LD)$$(CC) $$(cflags) $$(LDFLAGS) $2 $$(filter %.o,$$^) $(static) $$(libs) -lm $$(check_libs) $$(zlib) -o $$@
+endef
+$(eval $(call runner,unit,))
+$(eval $(call runner,prop,))
+# Every host allocation of the library goes through these two, so that the sweep can refuse it.
+wrap := $(if $(filter %/host_wrap.c,$(fault_src)),-Wl$(comma)--wrap=gr_host_take -Wl$(comma)--wrap=gr_host_give)
+$(eval $(call runner,fault,$(wrap)))
+
+# Stand-ins for foreign libraries, loaded by tests with dlopen from $$GRANARY_TEST_FAKES.
+$(B)/test/fake/%.so: test/fake/%.c $(B)/flags | $(first)
+	@mkdir -p $(@D)
+	$(call say,LD)$(CC) $(cflags) -fPIC -shared $< -o $@
+
+abi: $(patsubst %,$(B)/%.abi,$(abi_src)) ## Hold our declarations against the toolkit's cuda.h, when there is one.
+	@$(if $(CUDA_HOME),echo "abi: held against $(CUDA_HOME)/include/cuda.h",echo "abi: no toolkit: skipped")
+
+cuda_include = $(if $(CUDA_HOME),-isystem $(CUDA_HOME)/include)
+$(B)/%.c.abi: %.c $(B)/flags $(B)/toolkit | $(first)
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(cflags) -Itest $(cuda_include) -c $< -o $@
+
+$(B)/%.cpp.abi: %.cpp $(B)/flags $(B)/toolkit | $(first)
+	@mkdir -p $(@D)
+	$(call say,CXX)$(CXX) -std=c++17 $(common) $(CXXFLAGS) -Itest $(cuda_include) -c $< -o $@
+
+tool-check: $(tool) ## Run the tool on good and bad input and look at its words and exit status.
+	@test/tool/check.sh $(tool)
+
+check-install: $(static) $(shared) $(tool) ## Install into build/stage and build the README's program there.
+	@MAKE='$(MAKE)' CC='$(CC)' V='$(V)' FLAGS='$(filter -f% --coverage,$(flags_$(V)))' VERSION='$(VERSION)' test/install/check.sh build/stage
+
+# GPU programs do without Check: the machine may have a compiler and a driver and nothing else.
+gpu-programs: $(gpu_bin)
+
+gpu-check: $(gpu_bin) ## Build and run test/gpu on a real GPU (exit status 77 of a program: skipped).
+	@failed=0; \
+	for p in $(gpu_bin); do \
+	    echo "== $${p##*/}"; $$p; rc=$$?; \
+	    case $$rc in 0) ;; 77) echo "$${p##*/}: skipped, no GPU";; *) echo "$${p##*/}: FAILED ($$rc)"; failed=1;; esac; \
+	done; exit $$failed
+
+$(gpu_bin): $(B)/test/gpu/%: test/gpu/%.c $(B)/flags $(B)/toolkit $(static) | $(first)
+	@mkdir -p $(@D)
+	$(call say,LD)$(CC) $(cflags) -Itest $(cuda_include) $(LDFLAGS) $< $(static) $(libs) -lm -o $@
+
+asan ubsan tsan: ## Run unit, property and fault tests under a sanitizer.
+	@$(MAKE) --no-print-directory V=$@ unit prop fault
+
+valgrind: $(B)/test/unit/runner $(fakes) ## Run the unit tests under valgrind.
+	@$(run) CK_FORK=no valgrind -q --error-exitcode=1 --leak-check=full --show-leak-kinds=definite,possible $<
+
+cov: ## Run the tests with coverage; the table goes to build/cov/coverage.txt.
+	@find build/cov -name '*.gcda' -delete 2>/dev/null || true
+	@$(MAKE) --no-print-directory V=cov unit prop fault tool-check
+	@cd build/cov && find src -name '*.gcda' | sort | xargs gcov -n 2>/dev/null | \
+	    awk -f ../../test/lint/coverage.awk | tee coverage.txt
+
+# ---- rules of the house -----------------------------------------------------------------------
+
+lint: layers lint-size lint-ledger lint-symbols format-check lint-cppcheck ## Check every rule of CONTRIBUTING.md that a program can check.
+
+layers: ## Check that includes follow src/LAYERS.
+	@awk -f test/lint/layers.awk src/LAYERS $(call files,src,%.c %.h %.def)
+
+lint-size:
+	@wc -l $(formatted) Makefile | awk '$$2 != "total" && $$1 > 600 {print $$2 ": " $$1 " lines, more than 600"; bad = 1} END {exit bad}'
+
+# Ledger functions that tell nothing new, so that several places may call them.
+LEDGER_READS := gr_ledger_init gr_ledger_reserved gr_ledger_read gr_ledger_check
+lint-ledger:
+	@awk -v reads='$(LEDGER_READS)' -f test/lint/ledger.awk $(filter-out src/ledger/% src/tool/%,$(call files,src,%.c %.h))
+
+lint-symbols: $(shared)
+	@test/lint/symbols.sh $(shared)
+
+lint-cppcheck:
+	@if command -v cppcheck >/dev/null; then \
+	    cppcheck -q --std=c11 --enable=warning,portability --inline-suppr --error-exitcode=1 \
+	        --suppress=missingIncludeSystem -D_GNU_SOURCE -DGR_CHECK=1 -Iinclude -Isrc -j $$(nproc) src bench; \
+	else echo "lint: no cppcheck: skipped"; fi
+
+format: ## Format the sources.
+	@$(CLANG_FORMAT) -i $(formatted)
+
+format-check: ## Fail when a source file is not formatted.
+	@$(CLANG_FORMAT) --dry-run -Werror $(formatted)
+
+# ---- installing -------------------------------------------------------------------------------
+
+# The .pc file is written here, not by `all`: only now is PREFIX known for certain.
+install: all ## Install headers, libraries, granary.pc and the tool (DESTDIR, PREFIX, LIBDIR, INCLUDEDIR, BINDIR).
+	$(INSTALL) -d $(DESTDIR)$(INCLUDEDIR)/granary $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(BINDIR)
+	$(INSTALL) -m 644 include/granary/*.h $(DESTDIR)$(INCLUDEDIR)/granary
+	$(INSTALL) -m 644 $(static) $(DESTDIR)$(LIBDIR)
+	$(INSTALL) -m 755 $(shared) $(DESTDIR)$(LIBDIR)
+	ln -sf libgranary.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libgranary.so.$(SOVERSION)
+	ln -sf libgranary.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libgranary.so
+	@printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(LIBDIR)' 'includedir=$(INCLUDEDIR)' '' \
+	    'Name: granary' 'Description: expandable-segment allocator for GPU memory' 'Version: $(VERSION)' \
+	    'Cflags: -I$${includedir}' 'Libs: -L$${libdir} -lgranary' 'Libs.private: -pthread $(libs)' \
+	    > $(DESTDIR)$(LIBDIR)/pkgconfig/granary.pc
+	$(INSTALL) -m 755 $(tool) $(DESTDIR)$(BINDIR)
+
+uninstall: ## Remove what install put there.
+	rm -f $(patsubst include/%,$(DESTDIR)$(INCLUDEDIR)/%,$(wildcard include/granary/*.h)) \
+	    $(addprefix $(DESTDIR)$(LIBDIR)/,libgranary.a libgranary.so libgranary.so.$(SOVERSION) libgranary.so.$(VERSION) pkgconfig/granary.pc) \
+	    $(DESTDIR)$(BINDIR)/granary
+	-@rmdir $(DESTDIR)$(INCLUDEDIR)/granary $(DESTDIR)$(LIBDIR)/pkgconfig 2>/dev/null || true
+
+dist: ## Pack the committed files into build/granary-VERSION.tar.gz.
+	@mkdir -p build
+	git archive --format=tar.gz --prefix=granary-$(VERSION)/ -o build/granary-$(VERSION).tar.gz HEAD
+
+clean: ## Remove everything that was built.
+	rm -rf build
+
+help: ## Print this list.
+	@awk -F ':.*## ' '/^[a-z][a-z -]*:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@echo; echo "  V=release|debug|asan|ubsan|tsan|cov   CC=gcc|clang   WERROR=1   CUDA_HOME=DIR (empty: no toolkit)   LOUD=1"
+
+-include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -1,0 +1,46 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs into a stage, builds and runs the README's program against what was installed, uninstalls.
+#   check.sh STAGE     (the Makefile passes MAKE, CC, V, FLAGS and VERSION in the environment)
+set -euo pipefail
+
+stage=$PWD/$1
+prefix=/opt/granary
+say() { echo "check-install: $*"; }
+die() { say "$*" >&2; exit 1; }
+make_quietly() { $MAKE --no-print-directory -s V="$V" CC="$CC" DESTDIR="$stage" PREFIX=$prefix "$@" >"$stage.log" 2>&1 ||
+    { cat "$stage.log" >&2; die "make $* failed"; }; }
+
+rm -rf "$stage"
+mkdir -p "$stage"
+make_quietly install
+
+export PKG_CONFIG_SYSROOT_DIR=$stage PKG_CONFIG_LIBDIR=$stage$prefix/lib/pkgconfig
+test "$(pkg-config --modversion granary)" = "$VERSION" || die "granary.pc has another version than granary.h"
+# Word splitting is wanted: these are flags.
+flags=$(pkg-config --cflags --libs granary)
+private=$(pkg-config --static --libs granary)
+
+program=$stage/program.c
+awk '/^<!-- program: end/ {on = 0} on && !/^```/ {print} /^<!-- program/ && !/end/ {on = 1}' README.md >"$program"
+lines=$(wc -l <"$program")
+test "$lines" -ge 10 || die "README.md holds no program between its markers"
+test "$lines" -le 25 || die "the README's program has $lines lines, more than 25"
+
+$CC -std=c11 -Wall -Wextra -Werror $FLAGS "$program" $flags -o "$stage/shared"
+LD_LIBRARY_PATH=$stage$prefix/lib ldd "$stage/shared" | grep -q "libgranary.so.${VERSION%%.*} => $stage" ||
+    die "the program does not use the installed shared library"
+said=$(LD_LIBRARY_PATH=$stage$prefix/lib "$stage/shared") || die "the program failed against the shared library"
+
+$CC -std=c11 -Wall -Wextra -Werror $FLAGS "$program" -Wl,-Bstatic $flags -Wl,-Bdynamic ${private#*-lgranary} -o "$stage/static"
+if ldd "$stage/static" | grep -q libgranary; then die "the static program uses a shared library"; fi
+said_static=$("$stage/static") || die "the program failed against the static library"
+test "$said" = "$said_static" || die "shared and static differ: '$said', '$said_static'"
+
+test "$("$stage$prefix/bin/granary" --version)" = "granary $VERSION" || die "the tool's version differs"
+case $V in release|debug) test/lint/symbols.sh "$stage$prefix/lib/libgranary.so" >/dev/null ;; esac
+
+make_quietly uninstall
+left=$(cd "$stage" && find opt ! -type d)
+test -z "$left" || die "uninstall left: $left"
+say "the README's program, shared and static, says: $said"

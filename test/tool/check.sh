@@ -1,0 +1,97 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The granary command on good and bad input: its words and its exit status.   check.sh BINARY
+set -uo pipefail
+
+tool=$PWD/$1
+root=$PWD
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+unset GRANARY_CONF PYTORCH_CUDA_ALLOC_CONF PYTORCH_ALLOC_CONF
+passed=0 failed=0
+
+# expect STATUS PATTERN ARGUMENT...: the exit status, and a line of either output that matches.
+expect() {
+    local status=$1 pattern=$2 rc
+    shift 2
+    "$tool" "$@" >out 2>err </dev/null
+    rc=$?
+    if [ $rc -ne "$status" ] || ! grep -qE -e "$pattern" out err; then
+        echo "tool: granary $*: status $rc, not $status, or no line like: $pattern" >&2
+        head -c 400 out err >&2
+        failed=$((failed + 1))
+    elif [ "$status" = 2 ] && [ "$(wc -l <err)" != 1 ]; then
+        echo "tool: granary $*: $(wc -l <err) lines on standard error, not 1" >&2
+        failed=$((failed + 1))
+    else
+        passed=$((passed + 1))
+    fi
+}
+
+# refuse TEXT PATTERN: the text is no trace.
+refuse() {
+    printf "$1" >bad.trace
+    expect 2 "^granary replay: $2" replay --driver sim bad.trace
+}
+
+printf '# granary trace 1: small\na 0 1048576 0\na 7 33554432 1\nr 7\nf 0\n\na 8 512 0\nf 7\n' >good.trace
+printf 'a 0 1000000 0\na 1 52428800 0\na 2 52428800 0\nf 1\n' >big.trace
+
+expect 0 '^granary [0-9]+\.[0-9]+\.[0-9]+$' --version
+expect 0 'granary replay' --help
+expect 0 '--memory SIZE' replay --help
+expect 2 'a verb is missing'
+expect 2 'no verb "mill"' mill
+
+expect 0 '^good +\(default\) +sim +6 ' replay --driver sim good.trace
+expect 0 '"ops":6,"allocs":3,"oom_at":null,' replay --driver sim --json good.trace
+expect 0 '"peak_active_bytes":34603008,' replay --driver sim --json good.trace
+expect 0 'expandable_segments:False.*"mem_alloc":2,' replay --driver sim --json --conf expandable_segments:False good.trace
+expect 1 '"oom_at":2,"oom_status":"GRANARY_' replay --driver sim --json --memory 80MiB big.trace
+expect 1 'at op 2$' replay --driver sim --memory 80MiB big.trace
+expect 0 'oom_at":null' replay --driver sim --json --memory 160MiB big.trace
+expect 1 'at op 0$' replay --driver sim --memory 4KiB big.trace
+expect 2 'does not open' replay --driver cuda good.trace
+
+gzip -k good.trace
+expect 0 '^good ' replay --driver sim good.trace.gz
+head -c $(($(wc -c <good.trace.gz) - 9)) good.trace.gz >cut.trace.gz
+expect 2 'cut\.trace\.gz: truncated' replay --driver sim cut.trace.gz
+{ head -c 5000 "$root/bench/traces/moe.trace.gz"; head -c 5000 /dev/zero; } >hurt.trace.gz
+expect 2 'hurt\.trace\.gz: (damaged|truncated)' replay --driver sim hurt.trace.gz
+expect 2 'no-such-file: No such file' replay --driver sim no-such-file
+expect 2 'Is a directory' replay --driver sim .
+"$tool" replay --driver sim - <good.trace >out 2>err && grep -q '^- ' out && passed=$((passed + 1)) ||
+    { echo "tool: standard input is not replayed" >&2; failed=$((failed + 1)); }
+"$tool" replay --driver sim good.trace >/dev/full 2>err
+[ $? = 2 ] && passed=$((passed + 1)) || { echo "tool: a full disk is not noticed" >&2; failed=$((failed + 1)); }
+
+refuse '' 'bad\.trace: there is no operation'
+refuse '\200\002}q' 'bad\.trace: this is a pickle'
+refuse 'a 1 512\n' 'bad\.trace:1:8: the stream.s number is missing'
+refuse 'a 1 5x2 0\n' 'bad\.trace:1:6: the size must be a whole number'
+refuse 'a 1 -5 0\n' 'bad\.trace:1:5: the size must be a whole number'
+refuse 'a 1 18446744073709551616 0\n' 'bad\.trace:1:5: the size does not fit'
+refuse 'a 1 512 0 9\n' 'bad\.trace:1:11: the line goes on'
+refuse 'a 1 512 0\na 1 512 0\n' 'bad\.trace:2:3: block 1 was allocated before, in line 1'
+refuse 'a 1 512 0\nf 2\n' 'bad\.trace:2:3: block 2 is freed and was never allocated'
+refuse 'a 1 512 0\nf 1\nf 1\n' 'bad\.trace:3:3: block 1 was freed before, in line 2'
+refuse 'a 1 512 0\n\n  zap 1\n' 'bad\.trace:3:3: unknown operation "zap"'
+refuse '# granary trace 9: x\na 1 512 0\n' 'bad\.trace:1:17: the version'
+
+expect 2 'a file to replay is missing' replay
+expect 2 'no option "--fast"' replay --fast good.trace
+expect 2 '--memory: its value is missing' replay --memory
+expect 2 '--memory: "lots" is not a size' replay --memory lots good.trace
+expect 2 '--repeat: "-1"' replay --repeat -1 good.trace
+expect 2 '--driver: there is no "abacus"' replay --driver abacus good.trace
+expect 2 'granary_mode' replay --driver sim --conf granary_mode:3 good.trace
+expect 2 '--series: ' replay --driver sim --series /no/such/place good.trace
+
+expect 0 '^good ' replay --driver sim --series curve good.trace
+[ "$(sed -n 2p curve)" = op,active,reserved ] && [ "$(tail -n +3 curve | wc -l)" = 6 ] && passed=$((passed + 1)) ||
+    { echo "tool: the series is not as described" >&2; cat curve >&2; failed=$((failed + 1)); }
+
+echo "tool: $passed passed, $failed failed"
+[ $failed = 0 ]

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Slabs hand out what was reserved, in rising address, and know their owner from any object. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/slab.h"
+#include "support/rng.h"
+
+enum { SIZE = 64, OBJECTS = 1000 };
+
+static struct gr_slab slab;
+static int owner;
+
+static void setup(void) {
+    gr_slab_init(&slab, SIZE, &owner);
+}
+
+static void teardown(void) {
+    gr_slab_fini(&slab);
+}
+
+START_TEST(a_new_slab_holds_no_memory) {
+    ck_assert_uint_eq(slab.spare, 0);
+    ck_assert_uint_eq(slab.chunks, 0);
+}
+END_TEST
+
+START_TEST(a_reserve_is_what_can_be_taken_and_a_second_one_is_free) {
+    ck_assert(gr_slab_reserve(&slab, 3));
+    ck_assert_uint_ge(slab.spare, 3);
+    size_t chunks = slab.chunks, spare = slab.spare;
+    ck_assert_uint_eq(chunks, 1);
+    ck_assert(gr_slab_reserve(&slab, 3));
+    ck_assert_uint_eq(slab.chunks, chunks);
+    ck_assert(gr_slab_reserve(&slab, spare));
+    ck_assert_uint_eq(slab.chunks, chunks);
+    ck_assert(gr_slab_reserve(&slab, spare + 1));
+    ck_assert_uint_eq(slab.chunks, chunks + 1);
+}
+END_TEST
+
+START_TEST(fresh_objects_rise_in_address_and_lie_on_lines_of_their_own) {
+    ck_assert(gr_slab_reserve(&slab, 10));
+    char *last = NULL;
+    for (int i = 0; i < 10; i++) {
+        char *object = gr_slab_take(&slab);
+        ck_assert_uint_eq((uintptr_t)object % 64, 0);
+        if (last != NULL) ck_assert_ptr_eq(object, last + SIZE);
+        last = object;
+    }
+}
+END_TEST
+
+START_TEST(fresh_objects_are_zero_behind_the_link) {
+    ck_assert(gr_slab_reserve(&slab, 1));
+    const char *object = gr_slab_take(&slab);
+    for (size_t i = sizeof(struct gr_slab_free); i < SIZE; i++) ck_assert_int_eq(object[i], 0);
+}
+END_TEST
+
+START_TEST(what_was_given_back_last_comes_first_and_stays_of_this_slab) {
+    ck_assert(gr_slab_reserve(&slab, 2));
+    void *a = gr_slab_take(&slab), *b = gr_slab_take(&slab);
+    gr_slab_give(&slab, a);
+    gr_slab_give(&slab, b);
+    ck_assert_ptr_eq(gr_slab_owner(a), &owner); /* also of an object that is not taken */
+    ck_assert_ptr_eq(gr_slab_take(&slab), b);
+    ck_assert_ptr_eq(gr_slab_take(&slab), a);
+}
+END_TEST
+
+static int by_address(const void *a, const void *b) {
+    uintptr_t x = (uintptr_t) * (void *const *)a, y = (uintptr_t) * (void *const *)b;
+    return (x > y) - (x < y);
+}
+
+START_TEST(objects_over_many_chunks_never_overlap_and_spare_counts_exactly) {
+    static void *taken[OBJECTS];
+    struct rng rng = {7};
+    size_t count = 0, spare_and_taken = 0;
+    for (int step = 0; step < 20000; step++) {
+        if (count < OBJECTS && (count == 0 || rng_below(&rng, 100) < 52)) {
+            ck_assert(gr_slab_reserve(&slab, 1));
+            taken[count++] = memset(gr_slab_take(&slab), 0xA5, SIZE);
+        } else {
+            size_t at = rng_below(&rng, count);
+            gr_slab_give(&slab, taken[at]);
+            taken[at] = taken[--count];
+        }
+        spare_and_taken = slab.spare + count;
+        ck_assert_uint_eq(spare_and_taken % slab.chunks, 0); /* every chunk has as many objects */
+    }
+    ck_assert_uint_gt(slab.chunks, 1);
+    size_t listed = 0;
+    for (struct gr_slab_free *object = slab.free; object; object = object->next) listed++;
+    ck_assert_uint_eq(listed, slab.spare);
+    qsort(taken, count, sizeof *taken, by_address);
+    for (size_t i = 0; i < count; i++) {
+        ck_assert_ptr_eq(gr_slab_owner(taken[i]), &owner);
+        if (i > 0) ck_assert((char *)taken[i] - (char *)taken[i - 1] >= SIZE);
+    }
+}
+END_TEST
+
+Suite *suite_slab(void) {
+    Suite *suite = suite_create("slab");
+    TCase *cases = tcase_create("slab");
+    tcase_add_checked_fixture(cases, setup, teardown);
+    tcase_add_test(cases, a_new_slab_holds_no_memory);
+    tcase_add_test(cases, a_reserve_is_what_can_be_taken_and_a_second_one_is_free);
+    tcase_add_test(cases, fresh_objects_rise_in_address_and_lie_on_lines_of_their_own);
+    tcase_add_test(cases, fresh_objects_are_zero_behind_the_link);
+    tcase_add_test(cases, what_was_given_back_last_comes_first_and_stays_of_this_slab);
+    tcase_add_test(cases, objects_over_many_chunks_never_overlap_and_spare_counts_exactly);
+    suite_add_tcase(suite, cases);
+    return suite;
+}

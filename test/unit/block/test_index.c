@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The index answers as a sorted array would, whatever the sizes, and stays shallow. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "block/index.h"
+#include "support/rng.h"
+
+enum { BLOCKS = 20000 };
+
+static struct gr_index indexed;
+static struct gr_block *blocks; /* BLOCKS of them */
+static struct gr_block **array; /* those in the index, sorted by (size, address) */
+static size_t count;
+
+static void setup(void) {
+    memset(&indexed, 0, sizeof indexed);
+    blocks = calloc(BLOCKS, sizeof *blocks);
+    array = calloc(BLOCKS, sizeof *array);
+    ck_assert(blocks != NULL && array != NULL);
+    count = 0;
+}
+
+static void teardown(void) {
+    free(blocks);
+    free(array);
+}
+
+static bool before(const struct gr_block *a, size_t size, gr_addr addr) {
+    return a->size != size ? a->size < size : a->addr < addr;
+}
+
+/* Place in the array of the first block that is not before (size, addr). */
+static size_t place(size_t size, gr_addr addr) {
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (before(array[middle], size, addr)) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+static void insert(struct gr_block *b) {
+    size_t at = place(b->size, b->addr);
+    memmove(&array[at + 1], &array[at], (count++ - at) * sizeof *array);
+    array[at] = b;
+    gr_index_insert(&indexed, b);
+}
+
+static void remove_at(size_t at) {
+    gr_index_remove(&indexed, array[at]);
+    memmove(&array[at], &array[at + 1], (--count - at) * sizeof *array);
+}
+
+static void check_find(size_t size) {
+    size_t at = place(size, 0);
+    ck_assert_ptr_eq(gr_index_find(&indexed, size), at < count ? array[at] : NULL);
+}
+
+static void check_all(void) {
+    uint64_t bytes = 0;
+    const char *broken = gr_index_check(&indexed, GR_BLOCK_FREE);
+    ck_assert_msg(broken == NULL, "%s", broken);
+    const struct gr_block *b = gr_index_find(&indexed, 1);
+    for (size_t i = 0; i < count; i++) {
+        ck_assert_ptr_eq(b, array[i]);
+        bytes += array[i]->size;
+        b = gr_index_next(&indexed, b);
+    }
+    ck_assert_ptr_null(b);
+    ck_assert_ptr_eq(gr_index_last(&indexed), count ? array[count - 1] : NULL);
+    ck_assert_uint_eq(indexed.count, count);
+    ck_assert_uint_eq(indexed.bytes, bytes);
+}
+
+/* ---- sizes ------------------------------------------------------------------------------------ */
+
+static size_t one_size(struct rng *rng) {
+    (void)rng;
+    return 2 * GR_MIB;
+}
+static size_t two_sizes(struct rng *rng) {
+    return rng_once_in(rng, 2) ? 512 : 20 * GR_MIB;
+}
+static size_t small_sizes(struct rng *rng) {
+    return rng_between(rng, 1, 64) * 512;
+}
+static size_t any_sizes(struct rng *rng) {
+    size_t octave = (size_t)1 << rng_between(rng, 9, 46);
+    return gr_max(512, gr_align_down(rng_between(rng, octave / 2, octave), 512));
+}
+static size_t near_powers(struct rng *rng) {
+    size_t power = (size_t)1 << rng_between(rng, 14, 45);
+    return power + 512 * rng_below(rng, 3) - 512;
+}
+
+static size_t (*const kinds[])(struct rng *) = {one_size, two_sizes, small_sizes, any_sizes, near_powers};
+
+START_TEST(random_operations_agree_with_a_sorted_array) {
+    struct rng rng = {100 + (uint64_t)_i};
+    size_t used = 0;
+    for (size_t n = 0; n < BLOCKS; n++)
+        blocks[n] = (struct gr_block){.addr = 0x7f0000000000 + n * 512 * 7, .size = kinds[_i](&rng), .state = GR_BLOCK_FREE};
+    for (int step = 0; step < 40000; step++) {
+        /* Grows to about 2000 blocks, then goes up and down. */
+        if (count == 0 || rng_below(&rng, 4000) > count + 500 * (unsigned)(step / 10000 % 2)) {
+            struct gr_block *b = &blocks[used++ % BLOCKS];
+            if (b->heap_use) continue; /* still in */
+            b->heap_use = 1;
+            insert(b);
+        } else {
+            /* As an allocator does: mostly the best fit of something, at times any block. */
+            size_t at = rng_once_in(&rng, 3) ? rng_below(&rng, count) : place(kinds[_i](&rng), 0);
+            if (at == count) at = count - 1;
+            array[at]->heap_use = 0;
+            remove_at(at);
+        }
+        check_find(kinds[_i](&rng));
+        if (step % 2000 == 0) check_all();
+    }
+    ck_assert_uint_gt(count, 100);
+    check_all();
+    while (count > 0) remove_at(rng_below(&rng, count));
+    check_all();
+    ck_assert_uint_eq(indexed.summary, 0);
+}
+END_TEST
+
+/* ---- equal sizes ------------------------------------------------------------------------------ */
+
+static unsigned depth(const struct gr_block *b) {
+    if (b == NULL) return 0;
+    unsigned left = depth(b->u.node.left), right = depth(b->u.node.right);
+    return 1 + (left > right ? left : right);
+}
+
+static const size_t strides[] = {512,         1024,         1536,          4096,          64 * GR_KIB,
+                                 GR_MIB,      2 * GR_MIB,   2097152 + 512, 20 * GR_MIB,   22 * GR_MIB,
+                                 32 * GR_MIB, 512 * GR_MIB, GR_GIB,        1234567 * 512, 3 * GR_GIB};
+
+START_TEST(a_huge_set_of_one_size_at_even_distances_stays_shallow) {
+    size_t stride = strides[_i];
+    for (size_t n = 0; n < BLOCKS; n++) {
+        blocks[n] = (struct gr_block){.addr = 0x400000000000 + n * stride, .size = 512, .state = GR_BLOCK_FREE};
+        gr_index_insert(&indexed, &blocks[n]);
+    }
+    ck_assert_ptr_null(gr_index_check(&indexed, GR_BLOCK_FREE));
+    unsigned deep = depth(indexed.bin[1].root);
+    ck_assert_msg(deep <= 100, "%u levels for a stride of %zu", deep, stride); /* 2^14.3 blocks; a list has 20000 */
+    ck_assert_ptr_eq(gr_index_find(&indexed, 512), &blocks[0]);
+    for (size_t n = 0; n < BLOCKS; n++) { /* the lowest address comes first, each time */
+        ck_assert_ptr_eq(gr_index_find(&indexed, 1), &blocks[n]);
+        gr_index_remove(&indexed, &blocks[n]);
+    }
+    ck_assert_ptr_null(gr_index_find(&indexed, 1));
+}
+END_TEST
+
+START_TEST(an_empty_index_finds_nothing) {
+    ck_assert_ptr_null(gr_index_find(&indexed, 1));
+    ck_assert_ptr_null(gr_index_last(&indexed));
+    check_all();
+}
+END_TEST
+
+START_TEST(sizes_beyond_all_devices_find_nothing_and_do_not_leave_the_table) {
+    blocks[0] = (struct gr_block){.addr = 512, .size = (size_t)1 << 46, .state = GR_BLOCK_FREE};
+    insert(&blocks[0]);
+    check_find((size_t)1 << 46);
+    ck_assert_ptr_eq(gr_index_find(&indexed, (size_t)1 << 46), &blocks[0]);
+    ck_assert_ptr_null(gr_index_find(&indexed, ((size_t)1 << 46) + 1));
+    ck_assert_ptr_null(gr_index_find(&indexed, SIZE_MAX));
+}
+END_TEST
+
+START_TEST(a_fit_is_looked_for_in_higher_bins_when_its_own_has_only_smaller_blocks) {
+    /* 64 KiB and 65 KiB share a bin of 2 KiB; the next block is five octaves up. */
+    blocks[0] = (struct gr_block){.addr = 1 << 20, .size = 64 * GR_KIB, .state = GR_BLOCK_FREE};
+    blocks[1] = (struct gr_block){.addr = 2 << 20, .size = 2 * GR_MIB, .state = GR_BLOCK_FREE};
+    insert(&blocks[0]);
+    insert(&blocks[1]);
+    ck_assert_ptr_eq(gr_index_find(&indexed, 65 * GR_KIB), &blocks[1]);
+    ck_assert_ptr_eq(gr_index_find(&indexed, 64 * GR_KIB), &blocks[0]);
+}
+END_TEST
+
+/* ---- the check has teeth ---------------------------------------------------------------------- */
+
+static void fill_some(void) {
+    for (size_t n = 0; n < 64; n++) {
+        blocks[n] = (struct gr_block){.addr = (n + 1) << 20, .size = 512 * (1 + n / 16), .state = GR_BLOCK_FREE};
+        insert(&blocks[n]);
+    }
+    ck_assert_ptr_null(gr_index_check(&indexed, GR_BLOCK_FREE));
+}
+
+static const char *check(void) {
+    return gr_index_check(&indexed, GR_BLOCK_FREE);
+}
+
+START_TEST(a_block_in_the_wrong_bin_a_wrong_bit_or_state_breaks_x1) {
+    fill_some();
+    indexed.map[0] ^= 1u << 3;
+    ck_assert_str_eq(check(), "X1");
+    indexed.map[0] ^= 1u << 3;
+    indexed.map[5] = 1;
+    ck_assert_str_eq(check(), "X1");
+    indexed.map[5] = 0;
+    indexed.summary ^= 1u << 9;
+    ck_assert_str_eq(check(), "X1");
+    indexed.summary ^= 1u << 9;
+    blocks[20].size += 512;
+    ck_assert_str_eq(check(), "X1");
+    blocks[20].size -= 512;
+    blocks[20].state = GR_BLOCK_LIVE;
+    ck_assert_str_eq(check(), "X1");
+    ck_assert_str_eq(gr_index_check(&indexed, GR_BLOCK_HOLE), "X1");
+    blocks[20].state = GR_BLOCK_FREE;
+    ck_assert_ptr_null(check());
+}
+END_TEST
+
+START_TEST(disorder_in_a_treap_breaks_x2) {
+    fill_some();
+    struct gr_index_bin *bin = &indexed.bin[2];
+    struct gr_block *root = bin->root, *child = root->u.node.left ? root->u.node.left : root->u.node.right;
+    ck_assert_ptr_nonnull(child);
+    child->u.node.parent = bin->least;
+    ck_assert_ptr_nonnull(check());
+    child->u.node.parent = root;
+    ck_assert_ptr_null(check());
+    root->u.node.parent = child;
+    ck_assert_str_eq(check(), "X2");
+    root->u.node.parent = NULL;
+    gr_addr addr = bin->least->addr; /* also changes its priority */
+    bin->least->addr = UINT64_C(1) << 40;
+    ck_assert_str_eq(check(), "X2");
+    bin->least->addr = addr;
+    ck_assert_ptr_null(check());
+    struct gr_block *least = bin->least;
+    bin->least = gr_index_next(&indexed, least);
+    ck_assert_ptr_nonnull(check());
+    bin->least = least;
+    ck_assert_ptr_null(check());
+}
+END_TEST
+
+START_TEST(wrong_totals_break_x3) {
+    fill_some();
+    indexed.count++;
+    ck_assert_str_eq(check(), "X3");
+    indexed.count--;
+    indexed.bytes += 512;
+    ck_assert_str_eq(check(), "X3");
+}
+END_TEST
+
+Suite *suite_index(void) {
+    Suite *suite = suite_create("index");
+    TCase *cases = tcase_create("index");
+    tcase_add_checked_fixture(cases, setup, teardown);
+    tcase_add_loop_test(cases, random_operations_agree_with_a_sorted_array, 0, (int)GR_COUNT(kinds));
+    tcase_add_loop_test(cases, a_huge_set_of_one_size_at_even_distances_stays_shallow, 0, (int)GR_COUNT(strides));
+    tcase_add_test(cases, an_empty_index_finds_nothing);
+    tcase_add_test(cases, sizes_beyond_all_devices_find_nothing_and_do_not_leave_the_table);
+    tcase_add_test(cases, a_fit_is_looked_for_in_higher_bins_when_its_own_has_only_smaller_blocks);
+    tcase_add_test(cases, a_block_in_the_wrong_bin_a_wrong_bit_or_state_breaks_x1);
+    tcase_add_test(cases, disorder_in_a_treap_breaks_x2);
+    tcase_add_test(cases, wrong_totals_break_x3);
+    suite_add_tcase(suite, cases);
+    return suite;
+}

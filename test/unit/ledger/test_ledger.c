@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The ledger's figures are exact, peaks of sums included, however many pools there are and whenever
+ * it is read; and it settles hardly ever when nothing new happens. */
+#include <check.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "ledger/ledger.h"
+#include "support/rng.h"
+
+enum { POOLS = 7, LIVE = 64 };
+
+struct pool {
+    struct gr_lock lock;
+    struct gr_tally tally;
+    struct {
+        size_t size, requested;
+        bool pending;
+    } block[LIVE];
+    size_t count;
+};
+
+static struct gr_ledger ledger;
+static struct pool pools[POOLS];
+static int64_t now[GR_SUMS][GR_FIGURES], peak[GR_SUMS][GR_FIGURES], up[GR_SUMS][GR_FIGURES];
+
+static void setup(void) {
+    memset(pools, 0, sizeof pools);
+    memset(now, 0, sizeof now);
+    memset(peak, 0, sizeof peak);
+    memset(up, 0, sizeof up);
+    gr_ledger_init(&ledger);
+    for (int p = 0; p < POOLS; p++) {
+        gr_lock_init(&pools[p].lock, GR_RANK_POOL);
+        gr_ledger_add(&ledger, &pools[p].tally, p % 2 ? GR_LARGE : GR_SMALL, &pools[p].lock);
+    }
+}
+
+/* ---- the naive model -------------------------------------------------------------------------- */
+
+static void move(enum gr_class class, enum gr_figure figure, int64_t by) {
+    int sums[] = {(int)class, GR_ALL};
+    for (int i = 0; i < 2; i++) {
+        now[sums[i]][figure] += by;
+        if (by > 0) up[sums[i]][figure] += by;
+        peak[sums[i]][figure] = now[sums[i]][figure] > peak[sums[i]][figure] ? now[sums[i]][figure] : peak[sums[i]][figure];
+    }
+}
+
+static const struct granary_stat_by_class *figure_of(const struct granary_stats *stats, int figure) {
+    const struct granary_stat_by_class *figures[GR_FIGURES] = {
+        [GR_ALLOCATED_BYTES] = &stats->allocated_bytes, [GR_ACTIVE_BYTES] = &stats->active_bytes,
+        [GR_REQUESTED_BYTES] = &stats->requested_bytes, [GR_ALLOCATIONS] = &stats->allocations,
+        [GR_ACTIVE_BLOCKS] = &stats->active_blocks};
+    return figures[figure];
+}
+
+static void compare(void) {
+    struct granary_stats stats = {.struct_size = sizeof stats};
+    gr_ledger_read(&ledger, &stats);
+    for (int f = 0; f < GR_FIGURES; f++) {
+        const struct granary_stat_by_class *by = figure_of(&stats, f);
+        const struct granary_stat *part[GR_SUMS] = {[GR_SMALL] = &by->small, [GR_LARGE] = &by->large, [GR_ALL] = &by->all};
+        for (int s = 0; s < GR_SUMS; s++) {
+            ck_assert_int_eq(part[s]->current, now[s][f]);
+            ck_assert_msg(part[s]->peak == peak[s][f], "sum %d, figure %d: peak %lld, should be %lld", s, f,
+                          (long long)part[s]->peak, (long long)peak[s][f]);
+            ck_assert_int_eq(part[s]->total_up, up[s][f]);
+            ck_assert_int_eq(part[s]->total_up - part[s]->total_down, part[s]->current);
+        }
+    }
+    const char *broken = gr_ledger_check(&ledger);
+    ck_assert_msg(broken == NULL, "%s", broken);
+}
+
+static void alloc(struct pool *pool, size_t size, size_t requested) {
+    gr_lock_take(&pool->lock);
+    bool over = gr_ledger_alloc(&pool->tally, size, requested);
+    gr_lock_give(&pool->lock);
+    if (over) gr_ledger_settle(&ledger, &pool->tally);
+    pool->block[pool->count].size = size;
+    pool->block[pool->count].requested = requested;
+    pool->block[pool->count++].pending = false;
+    enum gr_class class = pool->tally.class;
+    move(class, GR_ALLOCATED_BYTES, (int64_t)size);
+    move(class, GR_ACTIVE_BYTES, (int64_t)size);
+    move(class, GR_REQUESTED_BYTES, (int64_t)requested);
+    move(class, GR_ALLOCATIONS, 1);
+    move(class, GR_ACTIVE_BLOCKS, 1);
+}
+
+/* Requested, then completed: at once, or in a later call for the same block. */
+static void step_down(struct pool *pool, size_t at, bool at_once) {
+    enum gr_class class = pool->tally.class;
+    size_t size = pool->block[at].size, requested = pool->block[at].requested;
+    gr_lock_take(&pool->lock);
+    if (!pool->block[at].pending) {
+        gr_ledger_free_requested(&pool->tally, size);
+        move(class, GR_ALLOCATED_BYTES, -(int64_t)size);
+        move(class, GR_ALLOCATIONS, -1);
+        pool->block[at].pending = true;
+        if (!at_once) {
+            gr_lock_give(&pool->lock);
+            return;
+        }
+    }
+    gr_ledger_free_completed(&pool->tally, size, requested);
+    move(class, GR_ACTIVE_BYTES, -(int64_t)size);
+    move(class, GR_REQUESTED_BYTES, -(int64_t)requested);
+    move(class, GR_ACTIVE_BLOCKS, -1);
+    pool->block[at] = pool->block[--pool->count];
+    gr_lock_give(&pool->lock);
+}
+
+/* ---- figures of blocks ------------------------------------------------------------------------ */
+
+START_TEST(peaks_of_the_sums_are_exact_in_random_traffic) {
+    struct rng rng = {40 + (uint64_t)_i};
+    for (int step = 0; step < 30000; step++) {
+        struct pool *pool = &pools[rng_below(&rng, POOLS)];
+        bool rising = step / 3000 % 2 == 0;
+        if (pool->count == 0 || (pool->count < LIVE && rng_below(&rng, 100) < (rising ? 60u : 40u))) {
+            size_t size = 512 * rng_between(&rng, 1, _i == 0 ? 4 : 5000);
+            alloc(pool, size, size - rng_below(&rng, 512));
+        } else {
+            step_down(pool, rng_below(&rng, pool->count), !rng_once_in(&rng, 3));
+        }
+        if (rng_once_in(&rng, 100)) compare();
+        if (rng_once_in(&rng, 5000)) {
+            gr_ledger_reset_peaks(&ledger);
+            memcpy(peak, now, sizeof peak);
+        }
+    }
+    compare();
+}
+END_TEST
+
+START_TEST(a_peak_of_the_sum_that_no_pool_has_alone_is_found) {
+    /* Each pool rises when the others are low: none has a peak of its own when the sum has one. */
+    alloc(&pools[0], 1000 * 512, 1);
+    step_down(&pools[0], 0, true);
+    alloc(&pools[0], 600 * 512, 1);
+    compare();
+    alloc(&pools[2], 600 * 512, 1);
+    compare();
+    ck_assert_int_eq(peak[GR_SMALL][GR_ALLOCATED_BYTES], 1200 * 512);
+}
+END_TEST
+
+START_TEST(traffic_below_the_peak_settles_hardly_ever) {
+    for (int i = 0; i < 32; i++) alloc(&pools[0], 512, 512);
+    for (int i = 0; i < 16; i++) step_down(&pools[0], 0, true);
+    for (int round = 0; round < 100; round++) { /* ceilings find their place */
+        alloc(&pools[0], 512, 512);
+        step_down(&pools[0], 0, true);
+    }
+    uint64_t settled = ledger.settled;
+    for (int round = 0; round < 10000; round++) {
+        alloc(&pools[0], 512, 512);
+        step_down(&pools[0], 0, true);
+    }
+    ck_assert_uint_eq(ledger.settled, settled);
+    compare();
+}
+END_TEST
+
+START_TEST(traffic_at_the_peak_itself_settles_about_once_for_each_rise) {
+    uint64_t settled = ledger.settled;
+    for (int i = 0; i < 50; i++) alloc(&pools[1], 2 * GR_MIB, 2 * GR_MIB);
+    ck_assert_uint_le(ledger.settled - settled, 50);
+    compare();
+}
+END_TEST
+
+START_TEST(what_a_pool_did_stays_in_the_totals_when_it_goes) {
+    for (int i = 0; i < 10; i++) alloc(&pools[3], 2 * GR_MIB, GR_MIB + 1);
+    alloc(&pools[2], 512, 1);
+    while (pools[3].count > 0) step_down(&pools[3], 0, true);
+    gr_ledger_remove(&ledger, &pools[3].tally);
+    compare();
+    alloc(&pools[1], 30 * GR_MIB, 30 * GR_MIB); /* more than the peak so far */
+    compare();
+}
+END_TEST
+
+START_TEST(reset_peaks_begins_again_at_the_current_values) {
+    alloc(&pools[0], 10 * 512, 5000);
+    alloc(&pools[0], 512, 1);
+    step_down(&pools[0], 0, true);
+    gr_ledger_reset_peaks(&ledger);
+    memcpy(peak, now, sizeof peak);
+    compare();
+    alloc(&pools[0], 2 * 512, 600);
+    compare();
+}
+END_TEST
+
+START_TEST(a_free_that_waits_is_active_but_not_allocated) {
+    alloc(&pools[0], 1024, 600);
+    step_down(&pools[0], 0, false);
+    ck_assert_int_eq(gr_tally_now(&pools[0].tally, GR_ALLOCATED_BYTES), 0);
+    ck_assert_int_eq(gr_tally_now(&pools[0].tally, GR_ALLOCATIONS), 0);
+    ck_assert_int_eq(gr_tally_now(&pools[0].tally, GR_ACTIVE_BYTES), 1024);
+    ck_assert_int_eq(gr_tally_now(&pools[0].tally, GR_REQUESTED_BYTES), 600);
+    compare();
+    step_down(&pools[0], 0, true);
+    compare();
+}
+END_TEST
+
+/* ---- figures of memory ------------------------------------------------------------------------ */
+
+START_TEST(reserved_and_segments_are_counted_by_class_with_exact_peaks) {
+    struct granary_stats s = {.struct_size = sizeof s};
+    gr_ledger_map(&ledger, GR_SMALL, 2 * GR_MIB);
+    gr_ledger_segment_alloc(&ledger, GR_LARGE, 20 * GR_MIB);
+    gr_ledger_unmap(&ledger, GR_SMALL, 2 * GR_MIB);
+    gr_ledger_map(&ledger, GR_LARGE, 4 * GR_MIB);
+    gr_ledger_segment_free(&ledger, GR_LARGE, 20 * GR_MIB);
+    gr_ledger_move(&ledger, 6 * GR_MIB);
+    gr_ledger_miss(&ledger);
+    gr_ledger_out_of_memory(&ledger);
+    gr_ledger_read(&ledger, &s);
+    ck_assert_uint_eq(gr_ledger_reserved(&ledger), 4 * GR_MIB);
+    ck_assert_int_eq(s.reserved_bytes.all.current, 4 * GR_MIB);
+    ck_assert_int_eq(s.reserved_bytes.all.peak, 24 * GR_MIB); /* 20 + 4: the small 2 were gone by then */
+    ck_assert_int_eq(s.reserved_bytes.small.current, 0);
+    ck_assert_int_eq(s.reserved_bytes.small.peak, 2 * GR_MIB);
+    ck_assert_int_eq(s.reserved_bytes.large.peak, 24 * GR_MIB);
+    ck_assert_int_eq(s.reserved_bytes.all.total_up, 26 * GR_MIB);
+    ck_assert_int_eq(s.reserved_bytes.all.total_down, 22 * GR_MIB);
+    ck_assert_int_eq(s.segments.all.current, 0);
+    ck_assert_int_eq(s.segments.large.peak, 1);
+    ck_assert_int_eq(s.segments.small.peak, 0);
+    ck_assert_int_eq(s.moved_extents, 1);
+    ck_assert_int_eq(s.moved_bytes, 6 * GR_MIB);
+    ck_assert_int_eq(s.misses, 1);
+    ck_assert_int_eq(s.out_of_memory, 1);
+    ck_assert_int_eq(s.maps, 2);
+    ck_assert_int_eq(s.unmaps, 1);
+    gr_ledger_reset_peaks(&ledger);
+    gr_ledger_read(&ledger, &s);
+    ck_assert_int_eq(s.reserved_bytes.all.peak, 4 * GR_MIB);
+    ck_assert_int_eq(s.reserved_bytes.small.peak, 0);
+    ck_assert_int_eq(s.segments.large.peak, 0);
+}
+END_TEST
+
+/* ---- threads ---------------------------------------------------------------------------------- */
+
+enum { RISE = 3000 };
+static pthread_barrier_t barrier;
+
+/* Rises in small steps with a dip after each, waits for the others at the top, and comes down. */
+static void *rise_and_fall(void *argument) {
+    struct pool *pool = argument;
+    for (int i = 0; i < RISE; i++) {
+        for (int n = 0; n < 2; n++) {
+            gr_lock_take(&pool->lock);
+            bool over = gr_ledger_alloc(&pool->tally, 1024, 600);
+            gr_lock_give(&pool->lock);
+            if (over) gr_ledger_settle(&ledger, &pool->tally);
+        }
+        gr_lock_take(&pool->lock);
+        gr_ledger_free_requested(&pool->tally, 1024);
+        gr_ledger_free_completed(&pool->tally, 1024, 600);
+        gr_lock_give(&pool->lock);
+    }
+    pthread_barrier_wait(&barrier);
+    for (int i = 0; i < RISE; i++) {
+        gr_lock_take(&pool->lock);
+        gr_ledger_free_requested(&pool->tally, 1024);
+        gr_ledger_free_completed(&pool->tally, 1024, 600);
+        gr_lock_give(&pool->lock);
+    }
+    return NULL;
+}
+
+START_TEST(threads_that_rise_together_are_seen_at_their_common_top) {
+    enum { THREADS = 4 };
+    pthread_t threads[THREADS];
+    pthread_barrier_init(&barrier, NULL, THREADS + 1);
+    for (int i = 0; i < THREADS; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, rise_and_fall, &pools[i]), 0);
+    for (int i = 0; i < 50; i++) ck_assert_ptr_null(gr_ledger_check(&ledger)); /* reads in between disturb nothing */
+    pthread_barrier_wait(&barrier);
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    struct granary_stats s = {.struct_size = sizeof s};
+    gr_ledger_read(&ledger, &s);
+    ck_assert_int_eq(s.allocated_bytes.all.current, 0);
+    ck_assert_int_eq(s.allocated_bytes.all.total_up, (int64_t)2 * RISE * THREADS * 1024);
+    /* At the barrier all stand at RISE; the dips before it may have added one block each. */
+    ck_assert_int_ge(s.allocations.all.peak, (int64_t)RISE * THREADS);
+    ck_assert_int_le(s.allocations.all.peak, (int64_t)(RISE + 1) * THREADS);
+    ck_assert_int_eq(s.allocations.all.peak * 1024, s.allocated_bytes.all.peak);
+    ck_assert_int_ge(s.allocations.small.peak, (int64_t)RISE * 2);
+    pthread_barrier_destroy(&barrier);
+}
+END_TEST
+
+/* ---- the check has teeth ---------------------------------------------------------------------- */
+
+START_TEST(a_negative_figure_breaks_g1) {
+    alloc(&pools[0], 512, 1);
+    ck_assert_ptr_null(gr_ledger_check(&ledger));
+    pools[1].tally.down[GR_ALLOCATIONS] = 1;
+    ck_assert_str_eq(gr_ledger_check(&ledger), "G1");
+}
+END_TEST
+
+START_TEST(ceilings_above_the_peak_break_g2) {
+    /* A pool with too high a ceiling could make a peak and tell nobody. */
+    alloc(&pools[0], 4096, 1);
+    ck_assert_ptr_null(gr_ledger_check(&ledger));
+    pools[1].tally.ceiling[GR_ACTIVE_BYTES] += 8192;
+    ck_assert_str_eq(gr_ledger_check(&ledger), "G2");
+}
+END_TEST
+
+START_TEST(more_allocated_or_requested_than_active_breaks_g3) {
+    alloc(&pools[0], 512, 500);
+    pools[0].tally.down[GR_ACTIVE_BYTES] = 1;
+    ck_assert_str_eq(gr_ledger_check(&ledger), "G3");
+    pools[0].tally.down[GR_ACTIVE_BYTES] = 0;
+    ck_assert_ptr_null(gr_ledger_check(&ledger));
+    pools[0].tally.up[GR_REQUESTED_BYTES] += 100;
+    ck_assert_str_eq(gr_ledger_check(&ledger), "G3");
+}
+END_TEST
+
+Suite *suite_ledger(void) {
+    Suite *suite = suite_create("ledger");
+    TCase *cases = tcase_create("ledger");
+    tcase_add_checked_fixture(cases, setup, NULL);
+    tcase_add_loop_test(cases, peaks_of_the_sums_are_exact_in_random_traffic, 0, 4);
+    tcase_add_test(cases, a_peak_of_the_sum_that_no_pool_has_alone_is_found);
+    tcase_add_test(cases, traffic_below_the_peak_settles_hardly_ever);
+    tcase_add_test(cases, traffic_at_the_peak_itself_settles_about_once_for_each_rise);
+    tcase_add_test(cases, what_a_pool_did_stays_in_the_totals_when_it_goes);
+    tcase_add_test(cases, reset_peaks_begins_again_at_the_current_values);
+    tcase_add_test(cases, a_free_that_waits_is_active_but_not_allocated);
+    tcase_add_test(cases, reserved_and_segments_are_counted_by_class_with_exact_peaks);
+    tcase_add_test(cases, threads_that_rise_together_are_seen_at_their_common_top);
+    tcase_add_test(cases, a_negative_figure_breaks_g1);
+    tcase_add_test(cases, ceilings_above_the_peak_break_g2);
+    tcase_add_test(cases, more_allocated_or_requested_than_active_breaks_g3);
+    suite_add_tcase(suite, cases);
+    return suite;
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Growth goes where the fewest granules are missing, claims exactly that, and gives it back whole
+ * when it fails. */
+#include <check.h>
+
+#include "support/fixture.h"
+#include "support/lone_pool.h"
+#include "support/rng.h"
+
+enum { G = 2 * 1024 * 1024 };
+
+static struct lone_pool lone;
+static struct gr_segment *segment;
+static struct gr_growth growth;
+
+static void setup(void) {
+    lone_pool_open(&lone, GR_LARGE, true);
+    segment = lone_pool_add_range(&lone, 32);
+}
+
+static void teardown(void) {
+    const char *broken = lone_pool_check(&lone);
+    ck_assert_msg(broken == NULL, "%s", broken);
+    lone_pool_close(&lone);
+}
+
+/* Takes blocks of so many granules each, one behind the other, and gives back those that are
+ * negative as free memory ('F') and those above 100 as holes. */
+static void lay(const int *row, size_t count) {
+    struct gr_block *b[16];
+    for (size_t i = 0; i < count; i++) b[i] = lone_pool_take(&lone, (size_t)(row[i] < 0 ? -row[i] : row[i] % 100) * G, 1);
+    for (size_t i = 0; i < count; i++)
+        if (row[i] < 0) lone_pool_put(&lone, b[i]);
+    for (size_t i = 0; i < count; i++) {
+        if (row[i] < 100) continue;
+        gr_table_clear(&lone.table, b[i]);
+        gr_ledger_free_requested(&lone.pool.tally, b[i]->size);
+        gr_ledger_free_completed(&lone.pool.tally, b[i]->size, b[i]->u.live.requested);
+        gr_block_become(b[i], GR_BLOCK_FREE); /* passes by the index on its way */
+        gr_block_become(b[i], GR_BLOCK_MOVING);
+        for (size_t s = gr_range_slot_of(&segment->range, b[i]->addr), n = b[i]->size / G; n > 0; n--, s++) {
+            struct gr_extent *extent = segment->range.slot[s];
+            ck_assert_int_eq(gr_range_unmap(&segment->range, &lone.driver, extent), GRANARY_OK);
+            gr_extents_release(&lone.extents, extent);
+        }
+        gr_pool_put_hole(&lone.pool, b[i]);
+    }
+    ck_assert_ptr_null(lone_pool_check(&lone));
+}
+
+static void plan(size_t size, const char *claimed) {
+    ck_assert_int_eq(gr_grow_plan(&lone.pool, size, &growth), GRANARY_OK);
+    ck_assert_ptr_eq(growth.segment, segment);
+    ck_assert_str_eq(lone_pool_tiles(segment), claimed);
+    ck_assert_ptr_null(gr_pool_check(&lone.pool, true));
+}
+
+static void commit(const char *after) {
+    lone_pool_back(&lone, &growth, SIZE_MAX);
+    gr_grow_finish(&lone.pool, &growth);
+    ck_assert_str_eq(lone_pool_tiles(segment), after);
+}
+
+static void give_up(const char *before) {
+    gr_grow_finish(&lone.pool, &growth);
+    ck_assert_str_eq(lone_pool_tiles(segment), before);
+}
+
+/* ---- places ----------------------------------------------------------------------------------- */
+
+START_TEST(an_empty_range_is_backed_from_its_start_with_what_is_needed_alone) {
+    plan(3 * GR_MIB, "M2 H30");
+    ck_assert_uint_eq(growth.missing, 2);
+    commit("F2 H30");
+}
+END_TEST
+
+START_TEST(a_free_block_at_the_edge_of_a_hole_is_grown_by_the_shortfall) {
+    lay((int[]){2, -3}, 2);
+    plan(5 * G, "L2 M3 M2 H27");
+    ck_assert_uint_eq(growth.missing, 2);
+    commit("L2 F5 H27");
+}
+END_TEST
+
+START_TEST(free_memory_right_of_a_hole_is_used_too) {
+    lay((int[]){1, 102, -3, 1}, 4);
+    ck_assert_str_eq(lone_pool_tiles(segment), "L1 H2 F3 L1 H25");
+    plan(4 * G, "L1 H1 M1 M3 L1 H25");
+    ck_assert_uint_eq(growth.missing, 1);
+    commit("L1 H1 F4 L1 H25");
+}
+END_TEST
+
+START_TEST(several_holes_and_the_free_blocks_between_them_make_one_place) {
+    lay((int[]){1, 101, -2, 101, -2, 101, 1}, 7);
+    ck_assert_str_eq(lone_pool_tiles(segment), "L1 H1 F2 H1 F2 H1 L1 H23");
+    plan(7 * G, "L1 M1 M2 M1 M2 M1 L1 H23");
+    ck_assert_uint_eq(growth.missing, 3);
+    commit("L1 F7 L1 H23");
+}
+END_TEST
+
+START_TEST(the_place_that_misses_least_wins_over_a_lower_one) {
+    lay((int[]){1, 104, 1, 101, -4, 1}, 6);
+    ck_assert_str_eq(lone_pool_tiles(segment), "L1 H4 L1 H1 F4 L1 H20");
+    plan(5 * G - 512, "L1 H4 L1 M1 M4 L1 H20"); /* one granule, not four or five elsewhere */
+    ck_assert_uint_eq(growth.missing, 1);
+    give_up("L1 H4 L1 H1 F4 L1 H20");
+}
+END_TEST
+
+START_TEST(of_equal_places_the_lowest_wins) {
+    lay((int[]){1, 102, 1, 102, 1}, 5);
+    plan(2 * G, "L1 M2 L1 H2 L1 H25");
+    give_up("L1 H2 L1 H2 L1 H25");
+}
+END_TEST
+
+START_TEST(no_run_that_is_long_enough_means_another_range) {
+    struct gr_growth none;
+    ck_assert_int_eq(gr_grow_plan(&lone.pool, 33 * (size_t)G, &none), GRANARY_OUT_OF_MEMORY);
+    ck_assert_str_eq(lone_pool_tiles(segment), "H32");
+    lay((int[]){16}, 1);
+    ck_assert_int_eq(gr_grow_plan(&lone.pool, 17 * (size_t)G, &none), GRANARY_OUT_OF_MEMORY);
+    plan(16 * (size_t)G, "L16 M16");
+    commit("L16 F16");
+}
+END_TEST
+
+START_TEST(live_blocks_are_never_part_of_a_place) {
+    lay((int[]){-1, 1, -1, 1, -1, 1}, 6);
+    plan(3 * G, "F1 L1 F1 L1 F1 L1 M3 H23");
+    commit("F1 L1 F1 L1 F1 L1 F3 H23");
+}
+END_TEST
+
+/* ---- hits meanwhile, and giving up ------------------------------------------------------------ */
+
+START_TEST(planned_memory_cannot_be_taken_by_hits_and_other_memory_can) {
+    struct gr_block *b;
+    lay((int[]){-2, 2, -3}, 3);
+    plan(5 * G, "F2 L2 M3 M2 H23");
+    ck_assert_int_eq(gr_pool_take(&lone.pool, 3 * G, 3 * G, &b), GRANARY_OUT_OF_MEMORY);
+    ck_assert_int_eq(gr_pool_take(&lone.pool, 2 * G, 2 * G, &b), GRANARY_OK);
+    if (gr_ledger_alloc(&lone.pool.tally, b->size, 2 * G)) gr_ledger_settle(&lone.ledger, &lone.pool.tally);
+    commit("L2 L2 F5 H23");
+}
+END_TEST
+
+START_TEST(memory_that_is_freed_beside_a_plan_joins_it_at_the_end) {
+    struct gr_block *left = lone_pool_take(&lone, 2 * G, 1);
+    plan(2 * G, "L2 M2 H28");
+    lone_pool_put(&lone, left);
+    ck_assert_str_eq(lone_pool_tiles(segment), "F2 M2 H28");
+    commit("F4 H28");
+}
+END_TEST
+
+START_TEST(a_plan_that_fails_half_way_gives_back_what_it_found) {
+    lay((int[]){1, 101, -2, 101, 1}, 5);
+    ck_assert_str_eq(lone_pool_tiles(segment), "L1 H1 F2 H1 L1 H26");
+    plan(4 * G, "L1 M1 M2 M1 L1 H26");
+    /* The first hole was backed, the second was not: what has memory is free, what has none a hole. */
+    struct gr_list loose;
+    struct gr_extent *extent;
+    gr_list_init(&loose);
+    ck_assert(gr_extents_reserve(&lone.extents, 1));
+    ck_assert_int_eq(gr_extents_get(&lone.extents, 1, &extent), GRANARY_OK);
+    gr_list_append(&loose, &extent->link);
+    ck_assert_int_eq(gr_range_map(&segment->range, &lone.driver, 1, 1, &loose), GRANARY_OK);
+    give_up("L1 F3 H1 L1 H26");
+}
+END_TEST
+
+START_TEST(the_walk_visits_every_part_with_nothing_behind_it_and_no_other) {
+    lay((int[]){1, 101, -2, 102, 1}, 5);
+    plan(5 * G, "L1 M1 M2 M2 L1 H25");
+    struct gr_block *first = gr_grow_next(&growth, NULL), *second = gr_grow_next(&growth, first);
+    ck_assert_uint_eq(first->size, G);
+    ck_assert_uint_eq(second->size, 2 * G);
+    ck_assert_ptr_null(gr_grow_next(&growth, second));
+    give_up("L1 H1 F2 H2 L1 H25");
+}
+END_TEST
+
+/* ---- against a naive search ------------------------------------------------------------------- */
+
+/* The fewest granules that any place of this size would miss, tried at every 512 bytes. */
+static size_t fewest_missing(size_t size) {
+    size_t best = SIZE_MAX;
+    for (gr_addr start = segment->base; start + size <= segment->base + segment->size; start += GR_BLOCK_UNIT) {
+        bool open = true;
+        for (struct gr_block *b = segment->first; b && open; b = b->next)
+            if (b->addr < start + size && gr_block_end(b) > start)
+                open = b->state == GR_BLOCK_FREE || b->state == GR_BLOCK_HOLE;
+        if (!open) continue;
+        size_t missing = 0;
+        for (size_t s = gr_range_slot_of(&segment->range, start); s <= gr_range_slot_of(&segment->range, start + size - 1); s++)
+            missing += segment->range.slot[s] == NULL;
+        if (missing < best) best = missing;
+    }
+    return best;
+}
+
+START_TEST(no_place_at_all_misses_fewer_granules_than_the_planned_one) {
+    struct rng rng = {300 + (uint64_t)_i};
+    struct gr_block *live[64];
+    size_t count = 0;
+    for (int step = 0; step < 60; step++) {
+        size_t size = GR_MIB + 512 * rng_between(&rng, 1, 8 * 2048);
+        struct gr_growth g;
+        if (count > 0 && rng_below(&rng, 100) < 45) {
+            size_t at = rng_below(&rng, count);
+            lone_pool_put(&lone, live[at]);
+            live[at] = live[--count];
+        } else if (gr_index_find(&lone.pool.free, size) == NULL) {
+            size_t want = step % 5 ? SIZE_MAX : fewest_missing(size); /* the naive search is slow */
+            int status = gr_grow_plan(&lone.pool, size, &g);
+            if (step % 5 == 0) ck_assert_int_eq(status, want == SIZE_MAX ? GRANARY_OUT_OF_MEMORY : GRANARY_OK);
+            if (status != GRANARY_OK) continue;
+            if (step % 5 == 0) ck_assert_msg(g.missing == want, "%zu missing, %zu would do", g.missing, want);
+            lone_pool_back(&lone, &g, 1);
+            gr_grow_finish(&lone.pool, &g);
+            live[count++] = lone_pool_take(&lone, size, 1);
+        } else {
+            live[count++] = lone_pool_take(&lone, size, 1);
+        }
+        /* Idle memory goes at times, so that holes appear in the middle. */
+        struct gr_idle idle;
+        if (rng_once_in(&rng, 3) && gr_idle_claim(&lone.pool, rng_between(&rng, 1, 4) * G, UINT32_MAX, &idle)) {
+            for (size_t s = gr_range_slot_of(&segment->range, idle.block->addr), n = idle.bytes / G; n > 0; n--, s++) {
+                struct gr_extent *extent = segment->range.slot[s];
+                ck_assert_int_eq(gr_range_unmap(&segment->range, &lone.driver, extent), GRANARY_OK);
+                gr_extents_release(&lone.extents, extent);
+            }
+            gr_idle_finish(&lone.pool, &idle);
+        }
+        ck_assert_ptr_null(lone_pool_check(&lone));
+    }
+}
+END_TEST
+
+Suite *suite_grow(void) {
+    Suite *suite = suite_create("grow");
+    TCase *cases = tcase_create("grow");
+    tcase_add_checked_fixture(cases, setup, teardown);
+    tcase_add_test(cases, an_empty_range_is_backed_from_its_start_with_what_is_needed_alone);
+    tcase_add_test(cases, a_free_block_at_the_edge_of_a_hole_is_grown_by_the_shortfall);
+    tcase_add_test(cases, free_memory_right_of_a_hole_is_used_too);
+    tcase_add_test(cases, several_holes_and_the_free_blocks_between_them_make_one_place);
+    tcase_add_test(cases, the_place_that_misses_least_wins_over_a_lower_one);
+    tcase_add_test(cases, of_equal_places_the_lowest_wins);
+    tcase_add_test(cases, no_run_that_is_long_enough_means_another_range);
+    tcase_add_test(cases, live_blocks_are_never_part_of_a_place);
+    tcase_add_test(cases, planned_memory_cannot_be_taken_by_hits_and_other_memory_can);
+    tcase_add_test(cases, memory_that_is_freed_beside_a_plan_joins_it_at_the_end);
+    tcase_add_test(cases, a_plan_that_fails_half_way_gives_back_what_it_found);
+    tcase_add_test(cases, the_walk_visits_every_part_with_nothing_behind_it_and_no_other);
+    tcase_add_loop_test(cases, no_place_at_all_misses_fewer_granules_than_the_planned_one, 0, 20);
+    suite_add_tcase(suite, cases);
+    return suite;
+}

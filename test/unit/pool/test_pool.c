@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A pool takes the best fit, cuts it, joins what comes back, and its check ties indexes, tally and
+ * address table to the tiles. */
+#include <check.h>
+
+#include "support/fixture.h"
+#include "support/lone_pool.h"
+#include "support/rng.h"
+
+static struct lone_pool lone;
+static struct gr_segment *segment;
+
+static void open_large(void) {
+    lone_pool_open(&lone, GR_LARGE, true);
+    segment = lone_pool_add_range(&lone, 32);
+}
+
+static void open_small(void) {
+    lone_pool_open(&lone, GR_SMALL, true);
+    segment = lone_pool_add_range(&lone, 8);
+}
+
+static void open_classic(void) {
+    lone_pool_open(&lone, GR_LARGE, false);
+}
+
+static void teardown(void) {
+    const char *broken = lone_pool_check(&lone);
+    ck_assert_msg(broken == NULL, "%s", broken);
+    lone_pool_close(&lone);
+}
+
+static int take(size_t rounded, struct gr_block **out) {
+    int status = gr_pool_take(&lone.pool, rounded, rounded, out);
+    if (status != GRANARY_OK) return status;
+    if (gr_ledger_alloc(&lone.pool.tally, (*out)->size, rounded)) gr_ledger_settle(&lone.ledger, &lone.pool.tally);
+    return status;
+}
+
+/* ---- taking ----------------------------------------------------------------------------------- */
+
+START_TEST(an_empty_pool_has_nothing_to_give) {
+    struct gr_block *b = NULL;
+    ck_assert_int_eq(take(2 * GR_MIB, &b), GRANARY_OUT_OF_MEMORY);
+    ck_assert_ptr_null(b);
+    ck_assert_str_eq(lone_pool_tiles(segment), "H32"); /* a hole is no memory */
+}
+END_TEST
+
+START_TEST(the_smallest_that_fits_is_taken_and_of_equals_the_lowest) {
+    struct gr_block *e[8];
+    static const size_t granules[] = {6, 1, 3, 1, 3, 1, 4, 1};
+    for (int i = 0; i < 8; i++) e[i] = lone_pool_take(&lone, granules[i] * 2 * GR_MIB, 1);
+    ck_assert_str_eq(lone_pool_tiles(segment), "L6 L1 L3 L1 L3 L1 L4 L1 H12");
+    gr_addr third = e[2]->addr, fifth = e[4]->addr, seventh = e[6]->addr;
+    for (int i = 6; i >= 0; i -= 2) lone_pool_put(&lone, e[i]);
+    ck_assert_str_eq(lone_pool_tiles(segment), "F6 L1 F3 L1 F3 L1 F4 L1 H12");
+    struct gr_block *b;
+    ck_assert_int_eq(take(6 * GR_MIB, &b), GRANARY_OK);
+    ck_assert_uint_eq(b->addr, third);
+    ck_assert_int_eq(take(5 * GR_MIB, &b), GRANARY_OK);
+    ck_assert_uint_eq(b->addr, fifth);
+    ck_assert_int_eq(take(8 * GR_MIB, &b), GRANARY_OK);
+    ck_assert_uint_eq(b->addr, seventh);
+    ck_assert_int_eq(take(14 * GR_MIB, &b), GRANARY_OUT_OF_MEMORY);
+}
+END_TEST
+
+START_TEST(the_rest_of_a_cut_serves_the_next_request_and_the_low_part_is_handed_out) {
+    struct gr_block *whole = lone_pool_take(&lone, 8 * GR_MIB, 4), *a, *b, *c;
+    gr_addr base = whole->addr;
+    lone_pool_put(&lone, whole);
+    ck_assert_int_eq(take(2 * GR_MIB + 512, &a), GRANARY_OK);
+    ck_assert_int_eq(take(GR_MIB + 512, &b), GRANARY_OK);
+    ck_assert_int_eq(take(5 * GR_MIB - 1024, &c), GRANARY_OK); /* to the last byte */
+    ck_assert_uint_eq(a->addr, base);
+    ck_assert_uint_eq(b->addr, base + 2 * GR_MIB + 512);
+    ck_assert_uint_eq(gr_block_end(c), base + 8 * GR_MIB);
+    ck_assert_uint_eq(lone.pool.free.count, 0);
+}
+END_TEST
+
+START_TEST(a_block_that_was_taken_is_in_the_table_and_has_no_foreign_users) {
+    struct gr_block *b = lone_pool_take(&lone, 3 * GR_MIB, 1);
+    ck_assert_uint_eq(b->state, GR_BLOCK_LIVE);
+    ck_assert_uint_eq(b->u.live.requested, 3 * GR_MIB);
+    ck_assert_ptr_null(b->u.live.foreign);
+    ck_assert_ptr_eq(gr_pool_live_at(&lone.pool, b->addr), b);
+    ck_assert_ptr_null(gr_pool_live_at(&lone.pool, b->addr + 512)); /* inside is not at */
+    ck_assert_ptr_null(gr_pool_live_at(&lone.pool, b->addr + 3 * GR_MIB));
+    gr_addr addr = b->addr;
+    lone_pool_put(&lone, b);
+    ck_assert_ptr_null(gr_pool_live_at(&lone.pool, addr));
+}
+END_TEST
+
+/* ---- putting ---------------------------------------------------------------------------------- */
+
+START_TEST(a_block_joins_both_free_neighbours) {
+    struct gr_block *b[5];
+    for (int i = 0; i < 5; i++) b[i] = lone_pool_take(&lone, 2 * GR_MIB, 1);
+    lone_pool_put(&lone, b[1]);
+    lone_pool_put(&lone, b[3]);
+    ck_assert_str_eq(lone_pool_tiles(segment), "L1 F1 L1 F1 L1 H27");
+    lone_pool_put(&lone, b[2]);
+    ck_assert_str_eq(lone_pool_tiles(segment), "L1 F3 L1 H27");
+    ck_assert_uint_eq(lone.pool.free.count, 1);
+    lone_pool_put(&lone, b[0]);
+    lone_pool_put(&lone, b[4]);
+    ck_assert_str_eq(lone_pool_tiles(segment), "F5 H27"); /* and never a hole */
+}
+END_TEST
+
+START_TEST(a_joined_block_remembers_the_newest_epoch_of_its_parts) {
+    struct gr_block *a = lone_pool_take(&lone, 2 * GR_MIB, 1), *b = lone_pool_take(&lone, 2 * GR_MIB, 1);
+    lone_pool_put(&lone, a);
+    atomic_fetch_add(&lone.stream.epoch, 4);
+    lone_pool_put(&lone, b);
+    ck_assert_uint_eq(segment->first->epoch, 5);
+    struct gr_block *c;
+    ck_assert_int_eq(take(2 * GR_MIB, &c), GRANARY_OK);
+    ck_assert_uint_eq(c->next->epoch, 5); /* the rest of a cut too */
+}
+END_TEST
+
+START_TEST(small_requests_go_and_come_without_a_trace) {
+    enum { COUNT = 3000 };
+    static struct gr_block *live[COUNT];
+    struct rng rng = {9};
+    size_t count = 0;
+    lone_pool_put(&lone, lone_pool_take(&lone, GR_MIB, 1));
+    for (int step = 0; step < 20000; step++) {
+        if (count < COUNT && (count == 0 || rng_below(&rng, 100) < 55)) {
+            struct gr_block *b;
+            if (take(512 * rng_between(&rng, 1, 8), &b) == GRANARY_OK) live[count++] = b;
+        } else {
+            size_t at = rng_below(&rng, count);
+            lone_pool_put(&lone, live[at]);
+            live[at] = live[--count];
+        }
+        if (step % 1000 == 0) ck_assert_ptr_null(lone_pool_check(&lone));
+    }
+    while (count > 0) lone_pool_put(&lone, live[--count]);
+    ck_assert_str_eq(lone_pool_tiles(segment), "F1 H7");
+    ck_assert_uint_eq(lone.pool.free.count, 1);
+}
+END_TEST
+
+/* ---- classic ---------------------------------------------------------------------------------- */
+
+START_TEST(classic_rests_of_up_to_1_mib_stay_with_the_block) {
+    struct gr_segment *s = lone_pool_add_classic(&lone, 20 * GR_MIB);
+    struct gr_block *b;
+    ck_assert_int_eq(take(19 * GR_MIB, &b), GRANARY_OK);
+    ck_assert_uint_eq(b->size, 20 * GR_MIB);
+    lone_pool_put(&lone, b);
+    ck_assert_int_eq(take(19 * GR_MIB - 512, &b), GRANARY_OK);
+    ck_assert_uint_eq(b->size, 19 * GR_MIB - 512);
+    lone_pool_put(&lone, b);
+    ck_assert_str_eq(lone_pool_tiles(s), "F10");
+}
+END_TEST
+
+START_TEST(classic_oversize_blocks_serve_oversize_requests_alone) {
+    lone.sizing.max_split_size = 64 * GR_MIB;
+    struct gr_segment *s = lone_pool_add_classic(&lone, 100 * GR_MIB);
+    struct gr_block *b = NULL;
+    ck_assert_int_eq(take(2 * GR_MIB, &b), GRANARY_OUT_OF_MEMORY);
+    ck_assert_int_eq(take(80 * GR_MIB, &b), GRANARY_OUT_OF_MEMORY); /* 20 MiB too large */
+    ck_assert_int_eq(take(80 * GR_MIB + 512, &b), GRANARY_OK);
+    ck_assert_uint_eq(b->size, 100 * GR_MIB);
+    ck_assert_str_eq(lone_pool_tiles(s), "L50");
+}
+END_TEST
+
+START_TEST(blocks_of_neighbouring_classic_segments_do_not_join) {
+    /* Two cuMemAlloc may well lie side by side; they are freed apart. */
+    struct gr_segment *a = lone_pool_add_classic(&lone, 20 * GR_MIB), *b = lone_pool_add_classic(&lone, 20 * GR_MIB);
+    ck_assert_str_eq(lone_pool_tiles(a), "F10");
+    ck_assert_str_eq(lone_pool_tiles(b), "F10");
+    ck_assert_uint_eq(lone.pool.free.count, 2);
+}
+END_TEST
+
+/* ---- segments --------------------------------------------------------------------------------- */
+
+START_TEST(segments_stay_sorted_and_every_address_finds_its_own) {
+    struct gr_segment *s[20];
+    for (int i = 0; i < 20; i++) s[i] = lone_pool_add_range(&lone, 1 + (size_t)i % 3);
+    for (int i = 0; i < 20; i++) {
+        ck_assert_ptr_eq(gr_pool_segment_of(&lone.pool, s[i]->base), s[i]);
+        ck_assert_ptr_eq(gr_pool_segment_of(&lone.pool, s[i]->base + s[i]->size - 1), s[i]);
+    }
+    for (size_t i = 1; i < lone.pool.segment_count; i++)
+        ck_assert_uint_lt(lone.pool.segments[i - 1]->base, lone.pool.segments[i]->base);
+    ck_assert_uint_eq(lone.pool.segment_count, 21);
+    ck_assert_uint_eq(lone.pool.holes.count, 21);
+}
+END_TEST
+
+/* ---- the check has teeth ---------------------------------------------------------------------- */
+
+START_TEST(blocks_that_are_missing_from_an_index_break_p1) {
+    lone_pool_put(&lone, lone_pool_take(&lone, 4 * GR_MIB, 1));
+    struct gr_block *free_block = segment->first, *hole = free_block->next;
+    gr_index_remove(&lone.pool.free, free_block);
+    ck_assert_str_eq(lone_pool_check(&lone), "P1");
+    gr_index_insert(&lone.pool.free, free_block);
+    ck_assert_ptr_null(lone_pool_check(&lone));
+    gr_index_remove(&lone.pool.holes, hole);
+    ck_assert_str_eq(lone_pool_check(&lone), "P1");
+    gr_index_insert(&lone.pool.holes, hole);
+}
+END_TEST
+
+START_TEST(segments_out_of_order_break_p2) {
+    (void)lone_pool_add_range(&lone, 4);
+    struct gr_segment *swap = lone.pool.segments[0];
+    lone.pool.segments[0] = lone.pool.segments[1];
+    lone.pool.segments[1] = swap;
+    ck_assert_str_eq(lone_pool_check(&lone), "P2");
+    lone.pool.segments[1] = lone.pool.segments[0];
+    lone.pool.segments[0] = swap;
+}
+END_TEST
+
+START_TEST(a_tally_that_disagrees_with_the_tiles_breaks_p3) {
+    struct gr_block *b = lone_pool_take(&lone, 4 * GR_MIB, 1);
+    for (int f = 0; f < GR_FIGURES; f++) {
+        lone.pool.tally.up[f]++;
+        ck_assert_str_eq(lone_pool_check(&lone), "P3");
+        lone.pool.tally.up[f]--;
+    }
+    b->u.live.requested--;
+    ck_assert_str_eq(lone_pool_check(&lone), "P3");
+    b->u.live.requested++;
+}
+END_TEST
+
+START_TEST(a_table_that_disagrees_with_the_tiles_breaks_p4) {
+    struct gr_block *b = lone_pool_take(&lone, 4 * GR_MIB, 1);
+    gr_table_clear(&lone.table, b);
+    ck_assert_str_eq(lone_pool_check(&lone), "P4");
+    gr_table_set(&lone.table, b);
+}
+END_TEST
+
+START_TEST(a_tile_on_the_move_breaks_b4_unless_it_is_allowed) {
+    struct gr_growth growth;
+    ck_assert_int_eq(gr_grow_plan(&lone.pool, 4 * GR_MIB, &growth), GRANARY_OK);
+    ck_assert_str_eq(gr_pool_check(&lone.pool, false), "B4");
+    ck_assert_ptr_null(gr_pool_check(&lone.pool, true));
+    gr_grow_finish(&lone.pool, &growth);
+}
+END_TEST
+
+Suite *suite_pool(void) {
+    Suite *suite = suite_create("pool");
+    TCase *large = tcase_create("large"), *small = tcase_create("small"), *classic = tcase_create("classic");
+    tcase_add_checked_fixture(large, open_large, teardown);
+    tcase_add_test(large, an_empty_pool_has_nothing_to_give);
+    tcase_add_test(large, the_smallest_that_fits_is_taken_and_of_equals_the_lowest);
+    tcase_add_test(large, the_rest_of_a_cut_serves_the_next_request_and_the_low_part_is_handed_out);
+    tcase_add_test(large, a_block_that_was_taken_is_in_the_table_and_has_no_foreign_users);
+    tcase_add_test(large, a_block_joins_both_free_neighbours);
+    tcase_add_test(large, a_joined_block_remembers_the_newest_epoch_of_its_parts);
+    tcase_add_test(large, segments_stay_sorted_and_every_address_finds_its_own);
+    tcase_add_test(large, blocks_that_are_missing_from_an_index_break_p1);
+    tcase_add_test(large, segments_out_of_order_break_p2);
+    tcase_add_test(large, a_tally_that_disagrees_with_the_tiles_breaks_p3);
+    tcase_add_test(large, a_table_that_disagrees_with_the_tiles_breaks_p4);
+    tcase_add_test(large, a_tile_on_the_move_breaks_b4_unless_it_is_allowed);
+    suite_add_tcase(suite, large);
+    tcase_add_checked_fixture(small, open_small, teardown);
+    tcase_add_test(small, small_requests_go_and_come_without_a_trace);
+    suite_add_tcase(suite, small);
+    tcase_add_checked_fixture(classic, open_classic, teardown);
+    tcase_add_test(classic, classic_rests_of_up_to_1_mib_stay_with_the_block);
+    tcase_add_test(classic, classic_oversize_blocks_serve_oversize_requests_alone);
+    tcase_add_test(classic, blocks_of_neighbouring_classic_segments_do_not_join);
+    suite_add_tcase(suite, classic);
+    return suite;
+}

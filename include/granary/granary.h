@@ -75,7 +75,10 @@ extern "C" {
     X(LOST, -12, "the CUDA context is lost; only closing is possible")                             \
     X(OPTION, -13, "an option string is not valid")                                                \
     X(BUSY, -14, "the object is still in use")                                                     \
-    X(ADDRESS_SPACE, -15, "the process has no device address space left")
+    X(ADDRESS_SPACE, -15, "the process has no device address space left")                          \
+    X(UNKNOWN_POOL, -16, "there is no such pool, or it was released")                              \
+    X(WRONG_CAPTURE, -17, "the block belongs to another capture, which is still open")             \
+    X(ORDER, -18, "scopes end in the reverse order of their beginning")
 
 enum granary_status {
 #define GRANARY_STATUS_ENUM(name, value, sentence) GRANARY_##name = value,
@@ -107,6 +110,16 @@ enum granary_driver {
 /* No limit on memory, and no limit on split size. */
 #define GRANARY_UNLIMITED SIZE_MAX
 
+/* When a block that other streams used is freed during a capture, may it be used again in the same
+ * capture? OFF: not before the capture ends. STREAM: by its own stream, once that stream's next work
+ * comes after every last use. GRAPH: by any stream of the capture, once all of its streams do. */
+enum granary_capture_reuse { GRANARY_REUSE_OFF = 0, GRANARY_REUSE_STREAM = 1, GRANARY_REUSE_GRAPH = 2 };
+
+/* How the last uses are remembered. TERMINALS: the nodes that each using stream ended in; nothing is
+ * added to the graph. EMPTY_NODE: an empty node behind them on each using stream, which whatever
+ * follows on that stream comes after. */
+enum granary_capture_marker { GRANARY_MARKER_TERMINALS = 0, GRANARY_MARKER_EMPTY_NODE = 1 };
+
 struct granary_fault;
 
 /* What a handle is opened with. Set it up with granary_options_init, change what you need. */
@@ -120,6 +133,8 @@ struct granary_options {
     size_t max_split_size;         /* classic only: blocks of this size or more are not split. default GRANARY_UNLIMITED */
     size_t handle_cache_bytes;     /* released physical memory kept for reuse, at most. default 0 */
     int rdma_capable;              /* 1: memory that network cards can reach, where that works. default 0 */
+    enum granary_capture_reuse capture_reuse;   /* default GRANARY_REUSE_STREAM */
+    enum granary_capture_marker capture_marker; /* default GRANARY_MARKER_TERMINALS */
     struct granary_fault *fault;   /* where a failing granary_open writes its words; default NULL */
 };
 
@@ -186,6 +201,13 @@ GRANARY_API int granary_alloc(granary *g, size_t size, granary_stream stream, vo
  * Driver: never.  Capture: allowed.  Fails: INVALID, UNKNOWN_POINTER. */
 GRANARY_API int granary_free(granary *g, void *ptr);
 
+/* Says that work on stream uses the block, beyond the stream it was allocated on. After granary_free
+ * the block stays pending until that work is complete. NULL pointers and the block's own stream are
+ * fine and do nothing. Call it on a thread's default stream (handle 2) from that thread only.
+ * Driver: always (an event is made ready, so that freeing cannot fail).  Capture: allowed.
+ * Fails: INVALID, UNKNOWN_POINTER, WRONG_CAPTURE, HOST_MEMORY, DRIVER, LOST. */
+GRANARY_API int granary_record_stream(granary *g, void *ptr, granary_stream stream);
+
 /* The size of a live block as it was rounded up: what may be used.
  * Driver: never.  Capture: allowed.  Fails: INVALID, UNKNOWN_POINTER. */
 GRANARY_API int granary_size_of(granary *g, const void *ptr, size_t *out);
@@ -200,12 +222,73 @@ GRANARY_API int granary_trim(granary *g, size_t keep_bytes, size_t *released);
  * Driver: never.  Capture: allowed.  Fails: INVALID. */
 GRANARY_API int granary_set_limit(granary *g, size_t bytes);
 
+/* ---- private pools, scopes, captures -------------------------------------------------------- */
+
+/* A pool of its own memory, for a graph or for a part of a program. Named by a number that is never
+ * used again; 0 is the default pool of the handle. */
+typedef uint64_t granary_pool;
+
+struct granary_pool_options {
+    size_t struct_size;   /* sizeof (struct granary_pool_options) */
+    int no_split;         /* 1: every block is a driver segment of its own, never cut */
+    int use_on_shortage;  /* 1: its free blocks serve the default pool before that runs out of memory */
+};
+
+/* Creates a pool with one user. options may be NULL. retain adds a user; release takes one off. With
+ * the last user the pool is released: its name is no longer valid, its free memory can serve others,
+ * and blocks that are still live go when they are freed. The graphs captured into it must be
+ * destroyed and their launches complete before the last release.
+ * Driver: never.  Capture: allowed.
+ * Fails: INVALID, HOST_MEMORY, UNKNOWN_POOL; release also BUSY, while a scope or capture of the last
+ * user is open. */
+GRANARY_API int granary_pool_create(granary *g, const struct granary_pool_options *options, granary_pool *out);
+GRANARY_API int granary_pool_retain(granary *g, granary_pool pool);
+GRANARY_API int granary_pool_release(granary *g, granary_pool pool);
+
+struct granary_pool_stats {
+    size_t struct_size;
+    int64_t users, scopes, captures; /* captures: open now */
+    int64_t allocated_bytes, active_bytes, reserved_bytes;
+    int64_t live_blocks, pending_blocks;
+};
+/* Driver: never.  Capture: allowed.  Fails: INVALID, UNKNOWN_POOL. */
+GRANARY_API int granary_pool_get_stats(granary *g, granary_pool pool, struct granary_pool_stats *out);
+
+/* While a scope is open, allocations that it matches come from its pool: those of the calling thread
+ * when match is NULL, else those on streams for which match(stream, context) is not 0, on any thread.
+ * Of several that match, the one begun last wins. match is called with no lock held. A thread ends
+ * its scopes in the reverse order of their beginning.
+ * Driver: never.  Capture: allowed.  Fails: INVALID, UNKNOWN_POOL, HOST_MEMORY; end: INVALID, ORDER. */
+typedef uint64_t granary_scope;
+typedef int (*granary_stream_match)(granary_stream stream, void *context);
+GRANARY_API int granary_scope_begin(granary *g, granary_pool pool, granary_stream_match match, void *context,
+                                    granary_scope *out);
+GRANARY_API int granary_scope_end(granary *g, granary_scope scope);
+
+/* A capture of stream into a graph. begin comes before cuStreamBeginCapture, end after
+ * cuStreamEndCapture, whether or not that succeeded. In between, allocations on every stream that is
+ * part of the capture come from pool, the handle asks the driver about no event, synchronises nothing
+ * and unmaps nothing, on any thread, and what cannot be told without is put off until the end.
+ * Several captures may be open, also into one pool.
+ * Driver: end may record events.  Capture: that is what they are for.
+ * Fails: INVALID, UNKNOWN_POOL, HOST_MEMORY, UNSUPPORTED (driver before 12.3);
+ * end: INVALID, BUSY while the stream is still being captured. */
+typedef uint64_t granary_capture;
+GRANARY_API int granary_capture_begin(granary *g, granary_pool pool, granary_stream stream, granary_capture *out);
+GRANARY_API int granary_capture_end(granary *g, granary_capture capture);
+
 /* ---- streams for programs that do not load CUDA themselves ---------------------------------- */
 
 /* A non-blocking stream of the handle's device, and its end. Destroying waits for nothing.
  * Driver: always.  Capture: allowed.  Fails: INVALID, DRIVER, LOST, HOST_MEMORY. */
 GRANARY_API int granary_stream_create(granary *g, granary_stream *out);
 GRANARY_API int granary_stream_destroy(granary *g, granary_stream stream);
+
+/* Call it before a stream that granary has seen is destroyed: a stream made later may have the same
+ * handle and must not be taken for the old one. Its memory serves others once its work is complete.
+ * granary_stream_destroy does it by itself. Unknown streams are fine.
+ * Driver: always.  Capture: allowed.  Fails: INVALID, BUSY (it is being captured), DRIVER, LOST. */
+GRANARY_API int granary_stream_destroyed(granary *g, granary_stream stream);
 
 /* ---- figures ------------------------------------------------------------------------------ */
 
@@ -234,6 +317,7 @@ struct granary_stats {
     int64_t reserved_address_bytes;            /* address space held */
     int64_t ranges;                            /* reservations held */
     int64_t extents;                           /* physical allocations mapped now */
+    int64_t pending_blocks;                    /* freed, but other streams may still use them */
     int64_t misses;                            /* allocations that the pool could not serve */
     int64_t out_of_memory;                     /* allocations that failed for want of memory */
     int64_t moved_extents, moved_bytes;        /* idle memory taken from one place to serve another */
@@ -269,6 +353,7 @@ struct granary_shortfall {
     size_t largest_free_bytes;   /* largest free block of the pool that was asked */
     size_t free_same_pool_bytes; /* free, in the pool that was asked */
     size_t free_other_pool_bytes;/* free, in pools of other streams and the other class */
+    size_t pending_bytes;        /* freed, but other streams may still use them; part of active */
     size_t limit_bytes;          /* the limit in force, or GRANARY_UNLIMITED */
     size_t device_free_bytes;    /* as the driver says, all processes counted */
     size_t device_total_bytes;

@@ -8,7 +8,7 @@
  * the kernel, so an oversubscribed machine makes progress.
  *
  * Ranks. A thread takes locks in rising rank only; builds with GR_CHECK assert it (invariant L1).
- *      MISS < LEDGER < POOL < LEAF
+ *      MISS < LEDGER < POOL < DEFER < LEAF
  * The ledger alone takes several POOL locks at once, and holds the LEDGER lock while it does. */
 #ifndef GR_BASE_LOCK_H
 #define GR_BASE_LOCK_H
@@ -18,7 +18,7 @@
 #include "base/base.h"
 #include "base/check.h"
 
-enum gr_rank { GR_RANK_MISS = 1, GR_RANK_LEDGER = 2, GR_RANK_POOL = 3, GR_RANK_LEAF = 4 };
+enum gr_rank { GR_RANK_MISS = 1, GR_RANK_LEDGER = 2, GR_RANK_POOL = 3, GR_RANK_DEFER = 4, GR_RANK_LEAF = 5 };
 
 struct gr_lock {
     atomic_int state;

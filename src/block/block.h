@@ -29,7 +29,8 @@ enum { GR_BLOCK_UNIT = 512 }; /* bytes; every address and size is a multiple */
 
 enum gr_block_state { GR_BLOCK_LIVE = 1, GR_BLOCK_FREE, GR_BLOCK_PENDING, GR_BLOCK_HOLE, GR_BLOCK_MOVING };
 
-struct gr_foreign;
+struct gr_use;
+struct gr_marked;
 
 /* One cache line. */
 struct gr_block {
@@ -42,9 +43,9 @@ struct gr_block {
             struct gr_block *left, *right, *parent;
         } node;
         struct { /* LIVE, PENDING */
-            size_t requested;           /* bytes asked for */
-            struct gr_foreign *foreign; /* uses by other streams; NULL for nearly all blocks */
-            struct gr_block *next;      /* list of PENDING blocks */
+            size_t requested;         /* bytes asked for */
+            struct gr_use *uses;      /* by other streams (stream/use.h); NULL for nearly all blocks */
+            struct gr_block *parked;  /* PENDING: next of the list that it waits in */
         } live;
     } u;
     uint32_t epoch;    /* FREE: of its stream, when its newest part was freed (stream/epoch.h) */

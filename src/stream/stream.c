@@ -7,8 +7,11 @@
 #include "base/check.h"
 
 void gr_stream_init(struct gr_stream *stream, gr_cu_stream handle) {
-    *stream = (struct gr_stream){.handle = handle};
+    *stream = (struct gr_stream){.handle = handle, .thread = pthread_self()};
     atomic_init(&stream->epoch, 1);
+    gr_list_init(&stream->queue);
+    gr_list_init(&stream->waiting);
+    gr_list_init(&stream->busy);
 }
 
 void gr_stream_fini(struct gr_stream *stream, struct gr_driver *driver) {
@@ -31,14 +34,17 @@ static void retire(struct gr_stream *stream, unsigned n) {
         memmove(&stream->mark[0], &stream->mark[1], sizeof(stream->mark[0]) * (GR_STREAM_EVENTS - 1));
         stream->mark[GR_STREAM_EVENTS - 1].event = event;
     }
+    if (stream->dead && stream->pending == 0) stream->done = UINT32_MAX - 1;
 }
 
 static void poll(struct gr_stream *stream, struct gr_driver *driver) {
+    int mode = gr_driver_relax(driver);
     while (stream->pending > 0 && GR_DRIVE(driver, cuEventQuery, stream->mark[0].event) == GR_CU_SUCCESS)
         retire(stream, 1);
+    gr_driver_restore(driver, mode);
 }
 
-static bool capturing(struct gr_stream *stream, struct gr_driver *driver) {
+bool gr_stream_capturing(const struct gr_stream *stream, struct gr_driver *driver) {
     int status = GR_CU_CAPTURE_NONE;
     gr_cu_result code = GR_DRIVE(driver, cuStreamIsCapturing, stream->handle, &status);
     return code != GR_CU_SUCCESS || status != GR_CU_CAPTURE_NONE;
@@ -70,8 +76,8 @@ static int mark(struct gr_stream *stream, struct gr_driver *driver) {
 }
 
 static int mark_covering(struct gr_stream *stream, struct gr_driver *driver, uint32_t epoch) {
-    if (stream->pending > 0 && stream->mark[stream->pending - 1].epoch >= epoch) return GRANARY_OK;
-    if (capturing(stream, driver)) return GRANARY_BUSY;
+    if (stream->pending > 0 && (stream->dead || stream->mark[stream->pending - 1].epoch >= epoch)) return GRANARY_OK;
+    if (!gr_stream_ours(stream) || gr_stream_capturing(stream, driver)) return GRANARY_BUSY;
     return mark(stream, driver);
 }
 
@@ -89,11 +95,20 @@ int gr_stream_wait(struct gr_stream *stream, struct gr_driver *driver, uint32_t 
     if (status != GRANARY_OK) return status;
     status = mark_covering(stream, driver, epoch);
     unsigned n = 0;
-    while (status == GRANARY_OK && stream->mark[n].epoch < epoch) n++;
+    while (status == GRANARY_OK && n + 1 < stream->pending && stream->mark[n].epoch < epoch) n++;
     if (status == GRANARY_OK)
         status = gr_driver_status(driver, GR_ENTRY_cuEventSynchronize,
                                   GR_DRIVE(driver, cuEventSynchronize, stream->mark[n].event));
     if (status == GRANARY_OK) retire(stream, n + 1);
+    gr_driver_end(driver);
+    return status;
+}
+
+int gr_stream_bury(struct gr_stream *stream, struct gr_driver *driver) {
+    int status = gr_driver_begin(driver);
+    if (status != GRANARY_OK) return status;
+    status = gr_stream_ours(stream) && !gr_stream_capturing(stream, driver) ? mark(stream, driver) : GRANARY_BUSY;
+    if (status == GRANARY_OK) stream->dead = true;
     gr_driver_end(driver);
     return status;
 }
@@ -104,5 +119,5 @@ const char *gr_stream_check(const struct gr_stream *stream) {
         if (stream->mark[i].epoch <= last || !stream->mark[i].event) return "S2";
         last = stream->mark[i].epoch;
     }
-    return last < gr_stream_epoch(stream) ? NULL : "S2";
+    return stream->dead || last < gr_stream_epoch(stream) ? NULL : "S2";
 }

@@ -5,7 +5,9 @@
 #include "base/host.h"
 #include "base/text.h"
 #include "heap/heap.h"
+#include "heap/private.h"
 #include "heap/reclaim.h"
+#include "heap/scope.h"
 #include "policy/config.h"
 #include "report/words.h"
 
@@ -145,6 +147,12 @@ static int read_options(const struct granary_options *given, struct granary_opti
                     options->limit_fraction);
         return GRANARY_INVALID;
     }
+    if ((unsigned)options->capture_reuse > GRANARY_REUSE_GRAPH || (unsigned)options->capture_marker > GRANARY_MARKER_EMPTY_NODE) {
+        gr_text_put(reason, GR_REASON_ROOM, "options.capture_reuse is %d and capture_marker %d; the most are %d and %d",
+                    (int)options->capture_reuse, (int)options->capture_marker, (int)GRANARY_REUSE_GRAPH,
+                    (int)GRANARY_MARKER_EMPTY_NODE);
+        return GRANARY_INVALID;
+    }
     if (options->max_split_size < GR_SIZING_LARGE_SEGMENT) {
         gr_text_put(reason, GR_REASON_ROOM, "options.max_split_size is %zu; the least is %zu", options->max_split_size,
                     GR_SIZING_LARGE_SEGMENT);
@@ -221,13 +229,16 @@ int granary_alloc(granary *g, size_t size, granary_stream stream, void **out) {
         return GRANARY_OK;
     }
     struct granary_shortfall shortfall;
-    int status = gr_heap_alloc(g, size, stream, out, &shortfall);
+    struct gr_heap *heap = &g->own;
+    if (GR_UNLIKELY(atomic_load_explicit(&g->routing, memory_order_acquire) != 0)) heap = gr_scope_heap(g, stream);
+    int status = gr_heap_alloc(g, heap, size, stream, out, &shortfall);
     if (GR_LIKELY(status == GRANARY_OK)) return GRANARY_OK;
     *out = NULL;
     return fail_alloc(g, status, size, &shortfall);
 }
 
-static int fail_pointer(granary *g, const char *call, const void *ptr) {
+static int fail_pointer(granary *g, const char *call, int status, const void *ptr) {
+    if (status != GRANARY_UNKNOWN_POINTER) return fail(g, call, status, "%s", "");
     return fail(g, call, GRANARY_UNKNOWN_POINTER,
                 "%p is not the address of a live block of device %d: unknown, inside a block, or already free", ptr,
                 g->driver.facts.device);
@@ -237,23 +248,32 @@ int granary_free(granary *g, void *ptr) {
     if (GR_UNLIKELY(!g)) return GRANARY_INVALID;
     if (GR_UNLIKELY(!ptr)) return GRANARY_OK;
     int status = gr_heap_free(g, (gr_addr)(uintptr_t)ptr);
-    return GR_LIKELY(status == GRANARY_OK) ? GRANARY_OK : fail_pointer(g, "granary_free", ptr);
+    return GR_LIKELY(status == GRANARY_OK) ? GRANARY_OK : fail_pointer(g, "granary_free", status, ptr);
+}
+
+int granary_record_stream(granary *g, void *ptr, granary_stream stream) {
+    if (!g) return GRANARY_INVALID;
+    if (!ptr) return GRANARY_OK;
+    int status = gr_heap_use(g, (gr_addr)(uintptr_t)ptr, stream);
+    return status == GRANARY_OK ? GRANARY_OK : fail_pointer(g, "granary_record_stream", status, ptr);
 }
 
 int granary_size_of(granary *g, const void *ptr, size_t *out) {
     if (!g) return GRANARY_INVALID;
     if (!out) return fail(g, "granary_size_of", GRANARY_INVALID, "out is NULL");
     int status = gr_heap_size_of(g, (gr_addr)(uintptr_t)ptr, out);
-    return status == GRANARY_OK ? GRANARY_OK : fail_pointer(g, "granary_size_of", ptr);
+    return status == GRANARY_OK ? GRANARY_OK : fail_pointer(g, "granary_size_of", status, ptr);
 }
 
 int granary_trim(granary *g, size_t keep_bytes, size_t *released) {
     if (!g) return GRANARY_INVALID;
     size_t freed = 0;
+    gr_heap_complete(g, gr_defer_reap(&g->defer));
     gr_lock_take(&g->miss);
     int status = gr_reclaim_trim(g, keep_bytes, &freed);
     gr_lock_give(&g->miss);
     if (released) *released = freed;
+    if (status == GRANARY_BUSY) return fail(g, "granary_trim", status, "a capture is open; trim when it has ended");
     return status == GRANARY_OK ? GRANARY_OK : fail(g, "granary_trim", status, "%s", "");
 }
 
@@ -280,15 +300,102 @@ int granary_stream_create(granary *g, granary_stream *out) {
     return status == GRANARY_OK ? GRANARY_OK : fail(g, "granary_stream_create", status, "%s", "");
 }
 
-int granary_stream_destroy(granary *g, granary_stream stream) {
+int granary_stream_destroyed(granary *g, granary_stream stream) {
     if (!g) return GRANARY_INVALID;
-    if (!stream) return fail(g, "granary_stream_destroy", GRANARY_INVALID, "the default stream cannot be destroyed");
-    int status = gr_driver_begin(&g->driver);
+    if (!stream) return fail(g, "granary_stream_destroyed", GRANARY_INVALID, "the default stream cannot be destroyed");
+    int status = gr_heap_bury(g, stream);
+    if (status == GRANARY_BUSY)
+        return fail(g, "granary_stream_destroyed", status,
+                    "stream %p is being captured, or is another thread's default stream", (void *)stream);
+    return status == GRANARY_OK ? GRANARY_OK : fail(g, "granary_stream_destroyed", status, "%s", "");
+}
+
+int granary_stream_destroy(granary *g, granary_stream stream) {
+    int status = granary_stream_destroyed(g, stream);
+    if (status != GRANARY_OK) return status;
+    status = gr_driver_begin(&g->driver);
     if (status == GRANARY_OK) {
         status = gr_driver_status(&g->driver, GR_ENTRY_cuStreamDestroy, GR_DRIVE(&g->driver, cuStreamDestroy, stream));
         gr_driver_end(&g->driver);
     }
     return status == GRANARY_OK ? GRANARY_OK : fail(g, "granary_stream_destroy", status, "%s", "");
+}
+
+/* ---- private pools, scopes, captures ------------------------------------------------------- */
+
+static int fail_pool(granary *g, const char *call, int status, granary_pool pool) {
+    switch (status) {
+    case GRANARY_UNKNOWN_POOL:
+        return fail(g, call, status, "pool %llu is unknown or was released", (unsigned long long)pool);
+    case GRANARY_BUSY:
+        return fail(g, call, status, "pool %llu has a scope or capture that is open", (unsigned long long)pool);
+    default: return fail(g, call, status, "%s", "");
+    }
+}
+
+int granary_pool_create(granary *g, const struct granary_pool_options *options, granary_pool *out) {
+    if (!g) return GRANARY_INVALID;
+    if (!out) return fail(g, "granary_pool_create", GRANARY_INVALID, "out is NULL");
+    if (options && options->struct_size < sizeof(*options))
+        return fail(g, "granary_pool_create", GRANARY_INVALID, "options.struct_size is %zu; set it to sizeof the struct",
+                    options->struct_size);
+    int status = gr_private_create(g, options, out);
+    return status == GRANARY_OK ? GRANARY_OK : fail_pool(g, "granary_pool_create", status, 0);
+}
+
+int granary_pool_retain(granary *g, granary_pool pool) {
+    if (!g) return GRANARY_INVALID;
+    int status = gr_private_retain(g, pool);
+    return status == GRANARY_OK ? GRANARY_OK : fail_pool(g, "granary_pool_retain", status, pool);
+}
+
+int granary_pool_release(granary *g, granary_pool pool) {
+    if (!g) return GRANARY_INVALID;
+    int status = gr_private_release(g, pool);
+    return status == GRANARY_OK ? GRANARY_OK : fail_pool(g, "granary_pool_release", status, pool);
+}
+
+int granary_pool_get_stats(granary *g, granary_pool pool, struct granary_pool_stats *out) {
+    if (!g) return GRANARY_INVALID;
+    struct granary_pool_stats stats = {.struct_size = sizeof(stats)};
+    int status = gr_private_read(g, pool, &stats);
+    if (status != GRANARY_OK) return fail_pool(g, "granary_pool_get_stats", status, pool);
+    return copy_out(g, "granary_pool_get_stats", out, &stats, sizeof(stats));
+}
+
+int granary_scope_begin(granary *g, granary_pool pool, granary_stream_match match, void *context, granary_scope *out) {
+    if (!g) return GRANARY_INVALID;
+    if (!out) return fail(g, "granary_scope_begin", GRANARY_INVALID, "out is NULL");
+    int status = gr_scope_begin(g, pool, match, context, out);
+    return status == GRANARY_OK ? GRANARY_OK : fail_pool(g, "granary_scope_begin", status, pool);
+}
+
+int granary_scope_end(granary *g, granary_scope scope) {
+    if (!g) return GRANARY_INVALID;
+    int status = gr_scope_end(g, scope, false);
+    if (status == GRANARY_OK) return GRANARY_OK;
+    return fail(g, "granary_scope_end", status,
+                status == GRANARY_ORDER ? "scope %llu is not the last that this thread began" : "no scope %llu is open",
+                (unsigned long long)scope);
+}
+
+int granary_capture_begin(granary *g, granary_pool pool, granary_stream stream, granary_capture *out) {
+    if (!g) return GRANARY_INVALID;
+    if (!out) return fail(g, "granary_capture_begin", GRANARY_INVALID, "out is NULL");
+    int status = gr_scope_begin_capture(g, pool, stream, out);
+    if (status == GRANARY_UNSUPPORTED)
+        return fail(g, "granary_capture_begin", status, "the driver is %d; captures need 12030", g->driver.facts.driver_version);
+    return status == GRANARY_OK ? GRANARY_OK : fail_pool(g, "granary_capture_begin", status, pool);
+}
+
+int granary_capture_end(granary *g, granary_capture capture) {
+    if (!g) return GRANARY_INVALID;
+    int status = gr_scope_end(g, capture, true);
+    if (status == GRANARY_OK) return GRANARY_OK;
+    return fail(g, "granary_capture_end", status,
+                status == GRANARY_BUSY ? "capture %llu still runs: end it with cuStreamEndCapture first"
+                                       : "no capture %llu is open",
+                (unsigned long long)capture);
 }
 
 /* ---- figures ------------------------------------------------------------------------------ */

@@ -133,8 +133,8 @@ struct granary_options {
     size_t max_split_size;         /* classic only: blocks of this size or more are not split. default GRANARY_UNLIMITED */
     size_t handle_cache_bytes;     /* released physical memory kept for reuse, at most. default 0 */
     int rdma_capable;              /* 1: memory that network cards can reach, where that works. default 0 */
-    enum granary_capture_reuse capture_reuse;   /* default GRANARY_REUSE_STREAM */
-    enum granary_capture_marker capture_marker; /* default GRANARY_MARKER_TERMINALS */
+    int capture_reuse;             /* enum granary_capture_reuse, default GRANARY_REUSE_STREAM */
+    int capture_marker;            /* enum granary_capture_marker, default GRANARY_MARKER_TERMINALS */
     struct granary_fault *fault;   /* where a failing granary_open writes its words; default NULL */
 };
 
@@ -150,7 +150,7 @@ struct granary_option_error {
 
 /* Reads "key:value,key:value" (the syntax of PYTORCH_CUDA_ALLOC_CONF) into options: only the keys
  * that are named change, and on an error none does. Keys: expandable_segments (True, False),
- * max_split_size_mb (MiB, at least 20), per_process_memory_fraction (0 to 1), memory_limit
+ * max_split_size_mb (MiB, at least 20), graph_capture_record_stream_reuse (True, False), per_process_memory_fraction (0 to 1), memory_limit
  * (a size with a unit: 512MiB, 10GiB, 1000000). source names the origin of the string in messages
  * and may be NULL, as may error.
  * Driver: never.  Capture: allowed.  Fails: INVALID, OPTION. */
@@ -214,7 +214,7 @@ GRANARY_API int granary_size_of(granary *g, const void *ptr, size_t *out);
 
 /* Gives idle memory back to the driver until at most keep_bytes are reserved, or all of it with 0.
  * Waits for the streams that own it. released may be NULL.
- * Driver: always.  Capture: refused by the driver in some modes.  Fails: INVALID, DRIVER, LOST. */
+ * Driver: always.  Capture: refused (BUSY).  Fails: INVALID, BUSY, DRIVER, LOST. */
 GRANARY_API int granary_trim(granary *g, size_t keep_bytes, size_t *released);
 
 /* Changes the limit on physical memory; GRANARY_UNLIMITED removes it. A limit below what is reserved

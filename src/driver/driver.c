@@ -147,6 +147,18 @@ void gr_driver_end(struct gr_driver *d) {
     if (pop) (void)GIVE(d, cuCtxPopCurrent, &popped); /* also in a lost context: the stack is the thread's */
 }
 
+int gr_driver_relax(struct gr_driver *d) {
+    int mode = GR_CU_CAPTURE_MODE_RELAXED;
+    gr_driver_ignore(d, GR_ENTRY_cuThreadExchangeStreamCaptureMode,
+                     GR_DRIVE(d, cuThreadExchangeStreamCaptureMode, &mode));
+    return mode;
+}
+
+void gr_driver_restore(struct gr_driver *d, int mode) {
+    gr_driver_ignore(d, GR_ENTRY_cuThreadExchangeStreamCaptureMode,
+                     GR_DRIVE(d, cuThreadExchangeStreamCaptureMode, &mode));
+}
+
 /* ---- opening ---------------------------------------------------------------------------------- */
 
 /* Writes "cuInit was refused: CUDA_ERROR_UNKNOWN (999)"; returns the status. */

@@ -129,6 +129,11 @@ static inline bool gr_driver_lost(struct gr_driver *d) {
 GR_MUST int gr_driver_begin(struct gr_driver *d);
 void gr_driver_end(struct gr_driver *d);
 
+/* Sets the calling thread's capture mode to RELAXED, in which nothing that we do can harm a capture
+ * that somebody else has begun; restore takes what relax returned. */
+int gr_driver_relax(struct gr_driver *d);
+void gr_driver_restore(struct gr_driver *d, int mode);
+
 /* "cuMemCreate"; and "CUDA_ERROR_OUT_OF_MEMORY", or "CUDA_ERROR_<number>" in buffer for a code that
  * the driver does not know either. Both also for nonsense. */
 const char *gr_driver_entry_name(int entry);

@@ -7,7 +7,9 @@
 #include "base/host.h"
 #include "base/text.h"
 #include "heap/ladder.h"
+#include "heap/private.h"
 #include "heap/reclaim.h"
+#include "heap/scope.h"
 
 /* ---- opening and closing ------------------------------------------------------------------ */
 
@@ -35,17 +37,24 @@ int gr_heap_open(granary *g, const struct granary_options *options, int device, 
         gr_driver_close(&g->driver);
         return GRANARY_UNSUPPORTED;
     }
-    bool routes = gr_routes_init(&g->routes);
+    g->own.device = g;
+    g->own.users = 1;
+    bool routes = gr_routes_init(&g->own.routes);
     bool table = gr_table_init(&g->table);
     if (!routes || !table) {
         if (table) gr_table_fini(&g->table);
-        gr_routes_fini(&g->routes);
+        gr_routes_fini(&g->own.routes);
         gr_driver_close(&g->driver);
         gr_text_put(reason, GR_REASON_ROOM, "no host memory for the address table");
         return GRANARY_HOST_MEMORY;
     }
     gr_lock_init(&g->miss, GR_RANK_MISS);
     gr_lock_init(&g->fault_lock, GR_RANK_LEAF);
+    gr_lock_init(&g->scope_lock, GR_RANK_LEAF);
+    gr_list_init(&g->heaps);
+    gr_list_init(&g->scopes);
+    gr_defer_init(&g->defer, &g->driver, (enum granary_capture_reuse)options->capture_reuse,
+                  (enum granary_capture_marker)options->capture_marker);
     gr_ledger_init(&g->ledger);
     gr_extents_init(&g->extents, &g->driver, options->handle_cache_bytes);
     g->sizing = (struct gr_sizing){.max_split_size = options->max_split_size,
@@ -55,73 +64,155 @@ int gr_heap_open(granary *g, const struct granary_options *options, int device, 
 }
 
 void gr_heap_close(granary *g) {
-    if (g->routes.first && gr_driver_begin(&g->driver) == GRANARY_OK) {
+    if (g->streams && gr_driver_begin(&g->driver) == GRANARY_OK) {
         gr_driver_ignore(&g->driver, GR_ENTRY_cuCtxSynchronize, GR_DRIVE(&g->driver, cuCtxSynchronize));
         gr_driver_end(&g->driver);
     }
-    for (struct gr_route *route = g->routes.first, *next; route; route = next) {
-        next = route->next;
-        for (int c = 0; c < GR_CLASSES; c++) gr_reclaim_drop(g, &route->pool[c]);
-        gr_stream_fini(&route->stream, &g->driver);
-        gr_host_give(route);
+    gr_scope_drop_all(g);
+    GR_HEAP_FOR(heap, g) gr_reclaim_drop(g, heap);
+    while (!gr_list_empty(&g->heaps)) gr_private_free(g, GR_CONTAINER(g->heaps.next, struct gr_heap, link));
+    gr_private_free_routes(g, &g->own);
+    for (int c = 0; c < GR_CLASSES; c++)
+        for (struct gr_pool *pool = g->spare[c], *next; pool; pool = next) {
+            next = pool->spare_next;
+            gr_pool_fini(pool, &g->ledger);
+            gr_host_give(pool);
+        }
+    gr_defer_fini(&g->defer);
+    for (struct gr_stream *stream = g->streams, *next; stream; stream = next) {
+        next = stream->next;
+        gr_stream_fini(stream, &g->driver);
+        gr_host_give(stream);
     }
     gr_extents_flush(&g->extents, 0);
     gr_extents_fini(&g->extents);
-    gr_routes_fini(&g->routes);
+    gr_routes_fini(&g->own.routes);
     gr_table_fini(&g->table);
     gr_driver_close(&g->driver);
 }
 
+struct gr_heap *gr_heap_next(granary *g, struct gr_heap *after) {
+    struct gr_list *link = !after ? NULL : after == &g->own ? g->heaps.next : after->link.next;
+    if (!link) return &g->own;
+    return link == &g->heaps ? NULL : GR_CONTAINER(link, struct gr_heap, link);
+}
+
+/* ---- streams, routes, pools --------------------------------------------------------------- */
+
+/* A new route of the heap to the stream; miss is held. */
+static struct gr_route *make_route(struct gr_heap *heap, struct gr_stream *stream) {
+    struct gr_route *route = gr_host_take(1, sizeof(*route), 64);
+    if (!route || !gr_route_reserve(&heap->routes)) {
+        gr_host_give(route);
+        return NULL;
+    }
+    route->handle = stream->handle;
+    route->stream = stream;
+    route->heap = heap;
+    gr_route_publish(&heap->routes, route);
+    return route;
+}
+
+/* The own heap's route to the handle, which has the stream object; made when new. miss is held. */
+static struct gr_route *own_route(granary *g, gr_cu_stream handle) {
+    struct gr_route *route = gr_route_find(&g->own.routes, handle);
+    if (route) return route;
+    struct gr_stream *stream = gr_host_take(1, sizeof(*stream), 64);
+    if (!stream) return NULL;
+    gr_stream_init(stream, handle);
+    route = make_route(&g->own, stream);
+    if (!route) {
+        gr_host_give(stream);
+        return NULL;
+    }
+    stream->next = g->streams;
+    g->streams = stream;
+    return route;
+}
+
+int gr_heap_stream(granary *g, gr_cu_stream handle, bool miss_held, struct gr_stream **out) {
+    struct gr_route *route = gr_route_find(&g->own.routes, handle);
+    if (!route) {
+        if (!miss_held) gr_lock_take(&g->miss);
+        route = own_route(g, handle);
+        if (!miss_held) gr_lock_give(&g->miss);
+    }
+    if (route) *out = route->stream;
+    return route ? GRANARY_OK : GRANARY_HOST_MEMORY;
+}
+
+static int make_pool(granary *g, struct gr_heap *heap, gr_cu_stream handle, enum gr_class class, struct gr_pool **out) {
+    int status = GRANARY_HOST_MEMORY;
+    gr_lock_take(&g->miss);
+    struct gr_route *own = own_route(g, handle);
+    struct gr_route *route = own && heap != &g->own ? gr_route_find(&heap->routes, handle) : own;
+    if (own && !route) route = make_route(heap, own->stream);
+    struct gr_pool *pool = route ? gr_heap_pool(route, class) : NULL;
+    if (route && !pool) {
+        pool = g->spare[class];
+        if (pool) {
+            g->spare[class] = pool->spare_next;
+        } else if ((pool = gr_host_take(1, sizeof(*pool), 64)) != NULL) {
+            gr_pool_init(pool, class, &g->table, &g->sizing, &g->ledger);
+        }
+        if (pool) {
+            gr_pool_assign(pool, route->stream, route, g->expandable, heap->no_split);
+            atomic_store_explicit(&route->pool[class], pool, memory_order_release);
+        }
+    }
+    if (pool) status = GRANARY_OK;
+    gr_lock_give(&g->miss);
+    *out = pool;
+    return status;
+}
+
+int gr_heap_bury(granary *g, gr_cu_stream handle) {
+    int status = GRANARY_OK;
+    gr_lock_take(&g->miss);
+    struct gr_route *route = gr_route_find(&g->own.routes, handle);
+    if (route) {
+        status = gr_defer_bury(&g->defer, route->stream);
+        if (status == GRANARY_OK) status = gr_stream_bury(route->stream, &g->driver);
+        if (status == GRANARY_OK)
+            GR_HEAP_FOR(heap, g)
+                GR_ROUTE_FOR(r, heap)
+                    if (r->stream == route->stream) gr_route_hide(&heap->routes, r);
+    }
+    gr_lock_give(&g->miss);
+    return status;
+}
+
 /* ---- allocation --------------------------------------------------------------------------- */
+
+/* The block is the caller's. The pool is locked. True: the ledger is to be settled. */
+static bool hand_out(struct gr_pool *pool, struct gr_block *b, size_t requested, void **out) {
+    *out = (void *)(uintptr_t)b->addr;
+    return gr_ledger_alloc(&pool->tally, b->size, requested);
+}
 
 int gr_heap_try(granary *g, struct gr_pool *pool, size_t rounded, size_t requested, void **out) {
     struct gr_block *b;
     bool over = false;
     gr_lock_take(&pool->lock);
     int status = gr_pool_take(pool, rounded, requested, &b);
-    if (GR_LIKELY(status == GRANARY_OK)) {
-        *out = (void *)(uintptr_t)b->addr;
-        over = gr_ledger_alloc(&pool->tally, b->size, requested);
-    }
+    if (GR_LIKELY(status == GRANARY_OK)) over = hand_out(pool, b, requested, out);
     gr_lock_give(&pool->lock);
     if (GR_UNLIKELY(over)) gr_ledger_settle(&g->ledger, &pool->tally);
     return status;
 }
 
-/* Makes the pools of a stream that is seen for the first time. */
-static int make_route(granary *g, gr_cu_stream handle, struct gr_route **out) {
-    int status = GRANARY_OK;
-    gr_lock_take(&g->miss);
-    struct gr_route *route = gr_route_find(&g->routes, handle);
-    if (!route) {
-        route = gr_host_take(1, sizeof(*route), 64);
-        if (route && gr_route_reserve(&g->routes)) {
-            gr_stream_init(&route->stream, handle);
-            for (int c = 0; c < GR_CLASSES; c++)
-                gr_pool_init(&route->pool[c], (enum gr_class)c, g->expandable, &route->stream, &g->table, &g->sizing,
-                             &g->ledger);
-            gr_route_publish(&g->routes, route);
-        } else {
-            gr_host_give(route);
-            route = NULL;
-            status = GRANARY_HOST_MEMORY;
-        }
-    }
-    gr_lock_give(&g->miss);
-    *out = route;
-    return status;
-}
-
-int gr_heap_alloc(granary *g, size_t size, gr_cu_stream stream, void **out, struct granary_shortfall *shortfall) {
+int gr_heap_alloc(granary *g, struct gr_heap *heap, size_t size, gr_cu_stream stream, void **out,
+                  struct granary_shortfall *shortfall) {
     size_t rounded;
     if (GR_UNLIKELY(!gr_sizing_round(size, &rounded))) return GRANARY_INVALID;
     stream = gr_stream_normal(stream);
-    struct gr_route *route = gr_route_find(&g->routes, stream);
-    if (GR_UNLIKELY(!route)) {
-        int status = make_route(g, stream, &route);
+    enum gr_class class = gr_sizing_class(rounded);
+    struct gr_route *route = gr_route_find(&heap->routes, stream);
+    struct gr_pool *pool = GR_LIKELY(route != NULL) ? gr_heap_pool(route, class) : NULL;
+    if (GR_UNLIKELY(!pool)) {
+        int status = make_pool(g, heap, stream, class, &pool);
         if (status != GRANARY_OK) return status;
     }
-    struct gr_pool *pool = &route->pool[gr_sizing_class(rounded)];
     int status = gr_heap_try(g, pool, rounded, size, out);
     if (GR_UNLIKELY(status == GRANARY_OUT_OF_MEMORY)) status = gr_ladder_climb(g, pool, rounded, size, out, shortfall);
     return status;
@@ -141,17 +232,81 @@ static struct gr_block *lock_live(granary *g, gr_addr addr, struct gr_pool **poo
     return b;
 }
 
+/* The one end of every free: nobody uses the block any more. The pool is locked. */
+static void complete(struct gr_pool *pool, struct gr_block *b) {
+    b->epoch = gr_stream_epoch(pool->stream);
+    gr_ledger_free_completed(&pool->tally, b->size, b->u.live.requested);
+}
+
+static void finish_free(struct gr_pool *pool, struct gr_block *b) {
+    complete(pool, b);
+    gr_pool_put(pool, b);
+}
+
+int gr_heap_retake(granary *g, struct gr_block *b, struct gr_stream *stream, size_t rounded, size_t requested,
+                   void **out) {
+    struct gr_pool *pool = gr_slab_owner(b);
+    bool over = false;
+    gr_lock_take(&pool->lock);
+    int status = gr_defer_use(&g->defer, b, pool->stream, stream);
+    if (status == GRANARY_OK) {
+        struct gr_use *uses = b->u.live.uses;
+        complete(pool, b);
+        gr_pool_retake(pool, b, rounded, requested);
+        b->u.live.uses = uses;
+        over = hand_out(pool, b, requested, out);
+    } else {
+        finish_free(pool, b);
+    }
+    gr_lock_give(&pool->lock);
+    if (over) gr_ledger_settle(&g->ledger, &pool->tally);
+    return status;
+}
+
 int gr_heap_free(granary *g, gr_addr addr) {
     struct gr_pool *pool;
     struct gr_block *b = lock_live(g, addr, &pool);
     if (GR_UNLIKELY(!b)) return GRANARY_UNKNOWN_POINTER;
+    if (GR_UNLIKELY(atomic_load_explicit(&g->routing, memory_order_acquire) != 0) &&
+        gr_scope_forbids(g, pool->route->heap)) {
+        gr_lock_give(&pool->lock);
+        return GRANARY_WRONG_CAPTURE;
+    }
     gr_table_clear(&g->table, b);
-    b->epoch = gr_stream_epoch(pool->stream);
     gr_ledger_free_requested(&pool->tally, b->size);
-    gr_ledger_free_completed(&pool->tally, b->size, b->u.live.requested);
-    gr_pool_put(pool, b);
+    bool done = true;
+    if (GR_UNLIKELY(b->u.live.uses != NULL)) {
+        gr_block_become(b, GR_BLOCK_PENDING);
+        done = gr_defer_park(&g->defer, b, pool->stream, &pool->route->heap->kin[pool->class]);
+    }
+    if (done) finish_free(pool, b);
     gr_lock_give(&pool->lock);
+    if (GR_UNLIKELY(!done)) gr_heap_complete(g, gr_defer_reap(&g->defer)); /* someone else's may be done */
     return GRANARY_OK;
+}
+
+void gr_heap_complete(granary *g, struct gr_block *list) {
+    (void)g;
+    while (list) {
+        struct gr_block *b = list;
+        struct gr_pool *pool = gr_slab_owner(b);
+        list = b->u.live.parked;
+        gr_lock_take(&pool->lock);
+        finish_free(pool, b);
+        gr_lock_give(&pool->lock);
+    }
+}
+
+int gr_heap_use(granary *g, gr_addr addr, gr_cu_stream handle) {
+    struct gr_stream *stream;
+    struct gr_pool *pool;
+    int status = gr_heap_stream(g, gr_stream_normal(handle), false, &stream);
+    if (status != GRANARY_OK) return status;
+    struct gr_block *b = lock_live(g, addr, &pool);
+    if (!b) return GRANARY_UNKNOWN_POINTER;
+    if (stream != pool->stream) status = gr_defer_use(&g->defer, b, pool->stream, stream);
+    gr_lock_give(&pool->lock);
+    return status;
 }
 
 int gr_heap_size_of(granary *g, gr_addr addr, size_t *out) {
@@ -166,45 +321,53 @@ int gr_heap_size_of(granary *g, gr_addr addr, size_t *out) {
 /* ---- figures ------------------------------------------------------------------------------ */
 
 void gr_heap_read(granary *g, struct granary_stats *out) {
+    gr_heap_complete(g, gr_defer_reap(&g->defer)); /* what is done by now is not counted as pending */
     gr_lock_take(&g->miss);
     gr_ledger_read(&g->ledger, out);
     out->handle_cache_bytes = (int64_t)(g->extents.cached * g->extents.granule);
     out->reserved_address_bytes = (int64_t)g->address_bytes;
     out->ranges = (int64_t)g->ranges;
     out->extents = (int64_t)g->extents.count;
+    out->pending_blocks = out->active_blocks.all.current - out->allocations.all.current;
     gr_lock_give(&g->miss);
 }
 
-static const char *check_memory(const granary *g) {
-    size_t mapped = 0, classic = 0;
-    for (const struct gr_route *route = g->routes.first; route; route = route->next)
-        for (int c = 0; c < GR_CLASSES; c++)
-            for (size_t s = 0; s < route->pool[c].segment_count; s++) {
-                const struct gr_segment *segment = route->pool[c].segments[s];
-                if (segment->kind == GR_SEGMENT_CLASSIC)
-                    classic += segment->size;
-                else
-                    mapped += segment->range.mapped;
-            }
-    if (classic != g->classic_bytes) return "H1";
-    if (gr_ledger_reserved(&g->ledger) != mapped * g->extents.granule + classic) return "H1";
-    return g->extents.held == mapped + g->extents.cached ? NULL : "H2";
+struct tally { /* what a walk over all pools counts */
+    size_t mapped, classic, pending;
+};
+
+static const char *check_pool(struct gr_pool *pool, struct tally *tally) {
+    gr_lock_take(&pool->lock);
+    const char *broken = gr_pool_check(pool, false);
+    for (size_t s = 0; s < pool->segment_count; s++) {
+        const struct gr_segment *segment = pool->segments[s];
+        if (segment->kind == GR_SEGMENT_CLASSIC)
+            tally->classic += segment->size;
+        else
+            tally->mapped += segment->range.mapped;
+        for (const struct gr_block *b = segment->first; b; b = b->next) tally->pending += b->state == GR_BLOCK_PENDING;
+    }
+    gr_lock_give(&pool->lock);
+    return broken;
 }
 
 const char *gr_heap_check(granary *g) {
-    gr_lock_take(&g->miss);
     const char *broken = NULL;
-    for (struct gr_route *route = g->routes.first; route && !broken; route = route->next) {
-        broken = gr_stream_check(&route->stream);
-        for (int c = 0; c < GR_CLASSES && !broken; c++) {
-            gr_lock_take(&route->pool[c].lock);
-            broken = gr_pool_check(&route->pool[c], false);
-            gr_lock_give(&route->pool[c].lock);
-        }
-    }
-    if (!broken) broken = check_memory(g);
+    struct tally tally = {0};
+    gr_lock_take(&g->miss);
+    for (struct gr_stream *stream = g->streams; stream && !broken; stream = stream->next)
+        broken = gr_stream_check(stream);
+    GR_HEAP_FOR(heap, g)
+        GR_ROUTE_FOR(route, heap)
+            for (int c = 0; c < GR_CLASSES; c++)
+                if (gr_heap_pool(route, c) && !broken) broken = check_pool(gr_heap_pool(route, c), &tally);
+    if (!broken && tally.classic != g->classic_bytes) broken = "H1";
+    if (!broken && gr_ledger_reserved(&g->ledger) != tally.mapped * g->extents.granule + tally.classic) broken = "H1";
+    if (!broken && g->extents.held != tally.mapped + g->extents.cached) broken = "H2";
+    if (!broken && tally.pending != atomic_load(&g->defer.parked)) broken = "H3";
     if (!broken) broken = gr_extents_check(&g->extents);
     if (!broken) broken = gr_ledger_check(&g->ledger);
+    if (!broken) broken = gr_defer_check(&g->defer);
     gr_lock_give(&g->miss);
     return broken;
 }

@@ -1,22 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The heap of a device: decides who serves a request. It never touches tiles or slots itself.
+ * The allocator of a device: heaps of pools, and who serves a request. It never touches tiles or
+ * slots itself.
  *
- *      alloc   route ─> pool: take ─────────────────────────────> hit
- *                         └ nothing fits ─> ladder (ladder.h) ─> take
+ *      granary ── own heap ────── route (stream a) ── small pool, large pool
+ *              ├─ private heap    route (stream b) ── ...
+ *              ├─ streams         one object a stream, shared by the heaps
+ *              └─ deferral        freed blocks that other streams still use
+ *
+ *      alloc   scope ─> heap ─> route ─> pool: take ─────────────────> hit
+ *                                          └ nothing fits ─> ladder (ladder.h) ─> take
  *      free    address table ─> block ─> its pool: put
+ *                                └ used by other streams ─> deferral ··· complete ─> put
  *
- * Invariants (gr_heap_check): those of every pool, the ledger and the extents, and
+ * Invariants (gr_heap_check): those of every pool, the ledger, the extents, the deferral, and
  *      H1  reserved bytes of the ledger == mapped granules of all ranges + classic segments
  *      H2  granules held == mapped + cached
- *      H3  physical memory held never exceeds the limit, unless the limit was lowered below it
+ *      H3  blocks parked in the deferral == PENDING blocks of all pools
  *
- * Locks, in rank order: miss (everything that meets the driver), ledger, pools, fault (leaf).
- * A hit takes its pool's lock and, when it rises above the pool's ceiling, settles the ledger after
- * it has given the pool's lock back. Slow driver calls run under the miss lock alone. */
+ * Locks, in rank order: miss (everything that grows or gives up memory), ledger, pools, deferral,
+ * leaves (faults, scopes). A hit takes its pool's lock and, when it rises above the pool's ceiling,
+ * settles the ledger after it has given the pool's lock back. Slow driver calls run under the miss
+ * lock alone. */
 #ifndef GR_HEAP_HEAP_H
 #define GR_HEAP_HEAP_H
 
 #include "heap/route.h"
+#include "stream/defer.h"
+
+struct gr_heap {
+    /* constant */
+    struct granary *device;
+    uint64_t name;         /* 0: the device's own */
+    char kin[GR_CLASSES];  /* only their addresses: blocks of one kin may serve each other's streams */
+    bool no_split;
+    bool on_shortage;      /* its free blocks serve the own heap before that fails */
+    /* read without a lock, changed under miss */
+    struct gr_routes routes;
+    /* under miss */
+    struct gr_list link;   /* in granary.heaps */
+    int64_t users;         /* 0: released, lives on until its blocks are gone */
+    int64_t scopes;        /* open, captures included */
+    int64_t captures;      /* open */
+    bool captured;         /* a graph may hold its addresses: nothing is unmapped while it has users */
+    bool unproved;         /* released after captures: launches end unseen, so giving up its memory
+                              takes a synchronisation of the device */
+};
 
 struct granary {
     /* constant after opening */
@@ -26,15 +54,24 @@ struct granary {
     char expandable_reason[128];
     /* read without a lock */
     struct gr_address_table table;
-    struct gr_routes routes;
+    struct gr_heap own;
+    atomic_uint routing;     /* open scopes and captures: 0 and the own heap serves all */
     struct gr_ledger ledger; /* has a lock of its own */
+    struct gr_defer defer;   /* likewise */
     /* under miss */
     struct gr_lock miss;
     struct gr_extents extents;
-    size_t limit;          /* bytes of physical memory that may be held */
-    size_t classic_bytes;  /* held by classic segments */
-    size_t address_bytes;  /* reserved by ranges */
+    struct gr_list heaps;    /* private ones */
+    struct gr_stream *streams;
+    struct gr_pool *spare[GR_CLASSES];
+    size_t limit;            /* bytes of physical memory that may be held */
+    size_t classic_bytes;    /* held by classic segments */
+    size_t address_bytes;    /* reserved by ranges */
     size_t ranges;
+    uint64_t last_name;      /* of pools, scopes and captures */
+    /* under scope_lock */
+    struct gr_lock scope_lock;
+    struct gr_list scopes;   /* newest first (scope.h) */
     /* under fault_lock */
     struct gr_lock fault_lock;
     struct granary_fault fault;
@@ -44,9 +81,10 @@ GR_MUST int gr_heap_open(granary *g, const struct granary_options *options, int 
 void gr_heap_close(granary *g);
 
 /* size > 0. On a failure for want of memory *shortfall is filled in. */
-GR_MUST int gr_heap_alloc(granary *g, size_t size, gr_cu_stream stream, void **out,
+GR_MUST int gr_heap_alloc(granary *g, struct gr_heap *heap, size_t size, gr_cu_stream stream, void **out,
                           struct granary_shortfall *shortfall);
 GR_MUST int gr_heap_free(granary *g, gr_addr addr);
+GR_MUST int gr_heap_use(granary *g, gr_addr addr, gr_cu_stream stream);
 GR_MUST int gr_heap_size_of(granary *g, gr_addr addr, size_t *out);
 
 /* Bytes of physical memory held: mapped, cached, classic. Under the miss lock. */
@@ -54,8 +92,31 @@ static inline size_t gr_heap_held(const granary *g) {
     return g->extents.held * g->extents.granule + g->classic_bytes;
 }
 
-/* One attempt to serve a request from its pool. OK, OUT_OF_MEMORY (nothing fits), HOST_MEMORY. */
+/* One attempt to serve a request from a pool. OK, OUT_OF_MEMORY (nothing fits), HOST_MEMORY. */
 GR_MUST int gr_heap_try(granary *g, struct gr_pool *pool, size_t rounded, size_t requested, void **out);
+
+/* A PENDING block of another stream's pool that a capture has proved free for `stream` as well is
+ * handed out once more, used by both from here on. */
+GR_MUST int gr_heap_retake(granary *g, struct gr_block *b, struct gr_stream *stream, size_t rounded, size_t requested,
+                           void **out);
+
+/* Freed blocks whose other users are done become FREE: a list by u.live.parked. No lock is held. */
+void gr_heap_complete(granary *g, struct gr_block *list);
+
+/* Walks all pools that are assigned: from NULL on, each after the one before. Under the miss lock. */
+struct gr_heap *gr_heap_next(granary *g, struct gr_heap *after);
+#define GR_HEAP_FOR(heap, g) for (struct gr_heap *heap = gr_heap_next((g), NULL); heap; heap = gr_heap_next((g), heap))
+#define GR_ROUTE_FOR(route, heap) for (struct gr_route *route = (heap)->routes.first; route; route = route->next)
+
+/* The pool of a route; NULL when it has none of the class. */
+static inline struct gr_pool *gr_heap_pool(const struct gr_route *route, int class) {
+    return atomic_load_explicit(&route->pool[class], memory_order_acquire);
+}
+
+/* The stream object of a normalised handle, made when it is new. Takes the miss lock unless held. */
+GR_MUST int gr_heap_stream(granary *g, gr_cu_stream handle, bool miss_held, struct gr_stream **out);
+/* The stream is about to be destroyed. */
+GR_MUST int gr_heap_bury(granary *g, gr_cu_stream handle);
 
 void gr_heap_read(granary *g, struct granary_stats *out);
 const char *gr_heap_check(granary *g);

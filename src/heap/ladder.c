@@ -60,7 +60,7 @@ static bool move_idle(granary *g, struct gr_pool *pool, size_t *need, bool may_w
 static int supply(granary *g, struct gr_pool *pool, size_t need, struct gr_list *loose) {
     const size_t granule = g->extents.granule;
     const size_t slack = gr_backing_slack(gr_heap_held(g));
-    bool surplus = gr_reclaim_possible(g, slack) >= slack; /* more lies idle than should */
+    bool surplus = slack > 0 && gr_reclaim_possible(g, slack) >= slack; /* more lies idle than should */
     bool asked = false;                                    /* whether the idle memory suffices */
     while (need > 0) {
         struct gr_extent *extent = gr_extents_take_cached(&g->extents, need);
@@ -237,7 +237,7 @@ static int grow_classic(granary *g, struct gr_pool *pool, size_t rounded) {
     return GRANARY_OK;
 }
 
-/* ---- the ladder --------------------------------------------------------------------------- */
+/* ---- the facts of a failure --------------------------------------------------------------- */
 
 static void fill_shortfall(granary *g, struct gr_pool *pool, size_t rounded, size_t requested,
                            struct granary_shortfall *out) {
@@ -257,34 +257,122 @@ static void fill_shortfall(granary *g, struct gr_pool *pool, size_t rounded, siz
         .device_free_bytes = driver_free(g),
         .device_total_bytes = g->driver.facts.total_bytes,
         .reserved_address_bytes = g->address_bytes,
+        .pending_bytes = (size_t)(stats.active_bytes.all.current - stats.allocated_bytes.all.current),
     };
-    for (struct gr_route *route = g->routes.first; route; route = route->next)
-        for (int c = 0; c < GR_CLASSES; c++) {
-            struct gr_pool *other = &route->pool[c];
-            gr_lock_take(&other->lock);
-            if (other == pool) {
-                struct gr_block *largest = gr_index_last(&pool->free);
-                out->free_same_pool_bytes = other->free.bytes;
-                out->largest_free_bytes = largest ? largest->size : 0;
-            } else {
-                out->free_other_pool_bytes += other->free.bytes;
+    GR_HEAP_FOR(heap, g)
+        GR_ROUTE_FOR(route, heap)
+            for (int c = 0; c < GR_CLASSES; c++) {
+                struct gr_pool *other = gr_heap_pool(route, c);
+                if (!other) continue;
+                gr_lock_take(&other->lock);
+                if (other == pool) {
+                    struct gr_block *largest = gr_index_last(&pool->free);
+                    out->free_same_pool_bytes = other->free.bytes;
+                    out->largest_free_bytes = largest ? largest->size : 0;
+                } else {
+                    out->free_other_pool_bytes += other->free.bytes;
+                }
+                gr_lock_give(&other->lock);
             }
-            gr_lock_give(&other->lock);
-        }
 }
+
+/* Freed blocks that are safe by now go back to their pools. True: some did. */
+static bool reap(granary *g, struct gr_pool *pool) {
+    if (atomic_load_explicit(&g->defer.parked, memory_order_relaxed) == 0) return false;
+    struct gr_block *safe =
+        gr_defer_quiet(&g->defer) ? gr_defer_reap(&g->defer) : gr_defer_reached(&g->defer, pool->stream);
+    gr_heap_complete(g, safe);
+    return safe != NULL;
+}
+
+/* A block freed on another stream of the same capture, proved free for this one too. */
+static bool share(granary *g, struct gr_pool *pool, size_t rounded, size_t requested, void **out) {
+    if (gr_defer_quiet(&g->defer) || atomic_load_explicit(&g->defer.parked, memory_order_relaxed) == 0) return false;
+    struct gr_block *b = gr_defer_shared(&g->defer, pool->stream, &pool->route->heap->kin[pool->class], rounded);
+    return b && gr_heap_retake(g, b, pool->stream, rounded, requested, out) == GRANARY_OK;
+}
+
+/* Free blocks of private pools that lend theirs when memory is short. */
+static bool borrow(granary *g, struct gr_pool *pool, size_t rounded, size_t requested, void **out) {
+    if (pool->route->heap != &g->own) return false;
+    GR_HEAP_FOR(heap, g) {
+        if (!heap->on_shortage || heap->users == 0) continue;
+        struct gr_route *route = gr_route_find(&heap->routes, pool->stream->handle);
+        struct gr_pool *lender = route ? gr_heap_pool(route, pool->class) : NULL;
+        if (lender && gr_heap_try(g, lender, rounded, requested, out) == GRANARY_OK) return true;
+    }
+    return false;
+}
+
+/* ---- waiting for the one event ------------------------------------------------------------ */
+
+struct wanted { /* the pending block whose completion helps most */
+    size_t size;
+    gr_cu_event event;
+};
+
+/* Better: it serves the request alone, and of those the smallest; else the largest. */
+static bool better(const struct wanted *best, size_t size, size_t rounded) {
+    if (!best->event) return true;
+    if ((size >= rounded) != (best->size >= rounded)) return size >= rounded;
+    return size >= rounded ? size < best->size : size > best->size;
+}
+
+static void look_for_pending(granary *g, struct gr_pool *pool, size_t rounded, struct wanted *best) {
+    gr_lock_take(&pool->lock);
+    bool any = gr_tally_now(&pool->tally, GR_ACTIVE_BLOCKS) > gr_tally_now(&pool->tally, GR_ALLOCATIONS);
+    for (size_t s = 0; any && s < pool->segment_count; s++)
+        for (const struct gr_block *b = pool->segments[s]->first; b; b = b->next) {
+            if (b->state != GR_BLOCK_PENDING || !better(best, b->size, rounded)) continue;
+            gr_cu_event event = gr_defer_event(&g->defer, b);
+            if (event) *best = (struct wanted){.size = b->size, .event = event};
+        }
+    gr_lock_give(&pool->lock);
+}
+
+/* Waits for the pending block that helps most: of this pool, else of any, whose memory can be moved.
+ * OUT_OF_MEMORY: there is none. */
+static int wait_for_one(granary *g, struct gr_pool *pool, size_t rounded) {
+    struct wanted best = {0};
+    if (!gr_defer_quiet(&g->defer)) return GRANARY_OUT_OF_MEMORY;
+    look_for_pending(g, pool, rounded, &best);
+    if (!best.event)
+        GR_HEAP_FOR(heap, g)
+            GR_ROUTE_FOR(route, heap)
+                for (int c = 0; c < GR_CLASSES; c++)
+                    if (gr_heap_pool(route, c)) look_for_pending(g, gr_heap_pool(route, c), rounded, &best);
+    return best.event ? gr_defer_wait(&g->defer, best.event) : GRANARY_OUT_OF_MEMORY;
+}
+
+/* ---- the ladder --------------------------------------------------------------------------- */
 
 int gr_ladder_climb(granary *g, struct gr_pool *pool, size_t rounded, size_t requested, void **out,
                     struct granary_shortfall *shortfall) {
     int status;
     gr_lock_take(&g->miss);
     gr_ledger_miss(&g->ledger);
-    do {
+    for (;;) {
         status = gr_heap_try(g, pool, rounded, requested, out);
         if (status != GRANARY_OUT_OF_MEMORY) break;
+        if (reap(g, pool)) continue;
+        if (share(g, pool, rounded, requested, out)) {
+            status = GRANARY_OK;
+            break;
+        }
         if (rounded > g->driver.facts.total_bytes)
             break; /* no device call for what no state of this device can hold */
         status = pool->expandable ? grow_on_range(g, pool, rounded) : grow_classic(g, pool, rounded);
-    } while (status == GRANARY_OK);
+        if (status == GRANARY_OK) continue;
+        if (status != GRANARY_OUT_OF_MEMORY && status != GRANARY_OVER_LIMIT) break;
+        if (borrow(g, pool, rounded, requested, out)) {
+            status = GRANARY_OK;
+            break;
+        }
+        int waited = wait_for_one(g, pool, rounded);
+        if (waited == GRANARY_OK) continue;
+        if (waited != GRANARY_OUT_OF_MEMORY) status = waited;
+        break;
+    }
     if (status == GRANARY_OUT_OF_MEMORY || status == GRANARY_OVER_LIMIT || status == GRANARY_ADDRESS_SPACE) {
         gr_ledger_out_of_memory(&g->ledger);
         fill_shortfall(g, pool, rounded, requested, shortfall);

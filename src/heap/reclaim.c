@@ -3,6 +3,7 @@
 #include "heap/reclaim.h"
 
 #include "base/host.h"
+#include "heap/private.h"
 #include "pool/idle.h"
 
 /* ---- one claim ---------------------------------------------------------------------------- */
@@ -54,41 +55,61 @@ static bool claim_proved(granary *g, struct gr_pool *pool, size_t want, int wait
 
 /* ---- taking for another place ------------------------------------------------------------- */
 
+/* May memory of this heap be unmapped at all? */
+static bool open_to_reclaim(const struct gr_heap *heap) {
+    return heap->users == 0 || !heap->captured;
+}
+
+/* Launches of the graphs of a released heap were not seen: the device is waited for, once. */
+static bool prove_heap(granary *g, struct gr_heap *heap) {
+    if (!heap->unproved) return true;
+    if (gr_driver_begin(&g->driver) != GRANARY_OK) return false;
+    int status = gr_driver_status(&g->driver, GR_ENTRY_cuCtxSynchronize, GR_DRIVE(&g->driver, cuCtxSynchronize));
+    gr_driver_end(&g->driver);
+    if (status == GRANARY_OK) heap->unproved = false;
+    return status == GRANARY_OK;
+}
+
 size_t gr_reclaim_possible(granary *g, size_t enough) {
     size_t sum = 0;
-    for (struct gr_route *route = g->routes.first; route; route = route->next)
-        for (int c = 0; c < GR_CLASSES && sum < enough; c++) {
-            gr_lock_take(&route->pool[c].lock);
-            sum += gr_idle_total(&route->pool[c], enough - sum);
-            gr_lock_give(&route->pool[c].lock);
-        }
+    if (!gr_defer_quiet(&g->defer)) return 0;
+    GR_HEAP_FOR(heap, g) {
+        if (!open_to_reclaim(heap)) continue;
+        GR_ROUTE_FOR(route, heap)
+            for (int c = 0; c < GR_CLASSES && sum < enough; c++) {
+                struct gr_pool *pool = gr_heap_pool(route, c);
+                if (!pool) continue;
+                gr_lock_take(&pool->lock);
+                sum += gr_idle_total(pool, enough - sum);
+                gr_lock_give(&pool->lock);
+            }
+    }
     return sum;
 }
 
-/* The n-th pool to ask: the beneficiary, the other class of its stream, then all others. */
-static struct gr_pool *victim(granary *g, struct gr_pool *beneficiary, size_t n) {
-    struct gr_route *own = GR_CONTAINER(beneficiary->stream, struct gr_route, stream);
-    if (n == 0) return beneficiary;
-    if (n == 1) return &own->pool[beneficiary->class == GR_SMALL ? GR_LARGE : GR_SMALL];
-    n -= 2;
-    for (struct gr_route *route = g->routes.first; route; route = route->next) {
-        if (route == own) continue;
-        if (n < GR_CLASSES) return &route->pool[GR_LARGE - (int)n];
-        n -= GR_CLASSES;
-    }
-    return NULL;
+/* Takes from one pool. */
+static size_t take_from(granary *g, struct gr_pool *pool, size_t want, int wait, struct gr_list *loose) {
+    struct gr_idle idle;
+    size_t granules = 0;
+    struct gr_heap *heap = pool ? pool->route->heap : NULL;
+    if (!pool || !pool->expandable || !open_to_reclaim(heap)) return 0;
+    if (heap->unproved && !(wait && prove_heap(g, heap))) return 0;
+    if (!claim_proved(g, pool, want * g->extents.granule, wait, &idle)) return 0;
+    if (strip(g, pool, &idle, loose, &granules) != GRANARY_OK) return granules;
+    return granules;
 }
 
 size_t gr_reclaim_take(granary *g, struct gr_pool *beneficiary, size_t want, bool may_wait, struct gr_list *loose) {
+    struct gr_route *own = beneficiary->route;
+    if (!gr_defer_quiet(&g->defer)) return 0;
     for (int wait = 0; wait <= (int)may_wait; wait++) {
-        struct gr_pool *pool;
-        for (size_t n = 0; (pool = victim(g, beneficiary, n)) != NULL; n++) {
-            struct gr_idle idle;
-            size_t granules = 0;
-            if (!pool->expandable || !claim_proved(g, pool, want * g->extents.granule, wait, &idle)) continue;
-            if (strip(g, pool, &idle, loose, &granules) != GRANARY_OK && granules == 0) return 0;
-            return granules;
-        }
+        size_t granules = take_from(g, beneficiary, want, wait, loose);
+        if (!granules) granules = take_from(g, gr_heap_pool(own, !beneficiary->class), want, wait, loose);
+        GR_HEAP_FOR(heap, g)
+            GR_ROUTE_FOR(route, heap)
+                for (int c = GR_CLASSES; c-- > 0 && !granules;)
+                    if (route != own) granules = take_from(g, gr_heap_pool(route, c), want, wait, loose);
+        if (granules) return granules;
     }
     return 0;
 }
@@ -124,11 +145,14 @@ static size_t release_classic(granary *g, struct gr_pool *pool) {
 }
 
 size_t gr_reclaim_classic(granary *g) {
-    for (struct gr_route *route = g->routes.first; route; route = route->next)
-        for (int c = 0; c < GR_CLASSES; c++) {
-            size_t bytes = release_classic(g, &route->pool[c]);
-            if (bytes > 0) return bytes;
-        }
+    if (!gr_defer_quiet(&g->defer)) return 0;
+    GR_HEAP_FOR(heap, g)
+        GR_ROUTE_FOR(route, heap)
+            for (int c = 0; c < GR_CLASSES; c++) {
+                struct gr_pool *pool = gr_heap_pool(route, c);
+                size_t bytes = pool && open_to_reclaim(heap) ? release_classic(g, pool) : 0;
+                if (bytes > 0) return bytes;
+            }
     return 0;
 }
 
@@ -172,20 +196,28 @@ static void close_empty(granary *g, struct gr_pool *pool) {
 int gr_reclaim_trim(granary *g, size_t keep, size_t *released) {
     size_t before = gr_heap_held(g);
     int status = GRANARY_OK;
+    *released = 0;
+    if (!gr_defer_quiet(&g->defer)) return GRANARY_BUSY;
     if (before > keep) {
         size_t surplus = (before - keep + g->extents.granule - 1) / g->extents.granule;
         gr_extents_flush(&g->extents, g->extents.cached - gr_min(g->extents.cached, surplus));
     }
-    for (struct gr_route *route = g->routes.first; route; route = route->next)
-        for (int c = 0; c < GR_CLASSES; c++) {
-            if (status == GRANARY_OK) status = trim_pool(g, &route->pool[c], keep);
-            close_empty(g, &route->pool[c]);
-        }
+    GR_HEAP_FOR(heap, g) {
+        if (!open_to_reclaim(heap) || gr_heap_held(g) <= keep || !prove_heap(g, heap)) continue;
+        GR_ROUTE_FOR(route, heap)
+            for (int c = 0; c < GR_CLASSES; c++) {
+                struct gr_pool *pool = gr_heap_pool(route, c);
+                if (!pool) continue;
+                if (status == GRANARY_OK) status = trim_pool(g, pool, keep);
+                close_empty(g, pool);
+            }
+    }
+    gr_private_sweep(g);
     *released = before - gr_heap_held(g);
     return status;
 }
 
-void gr_reclaim_drop(granary *g, struct gr_pool *pool) {
+static void drop_pool(granary *g, struct gr_pool *pool) {
     while (pool->segment_count > 0) {
         struct gr_segment *segment = pool->segments[pool->segment_count - 1];
         struct gr_range *range = &segment->range;
@@ -197,5 +229,10 @@ void gr_reclaim_drop(granary *g, struct gr_pool *pool) {
         }
         dissolve(g, pool, segment);
     }
-    gr_pool_fini(pool, &g->ledger);
+}
+
+void gr_reclaim_drop(granary *g, struct gr_heap *heap) {
+    GR_ROUTE_FOR(route, heap)
+        for (int c = 0; c < GR_CLASSES; c++)
+            if (gr_heap_pool(route, c)) drop_pool(g, gr_heap_pool(route, c));
 }

@@ -8,6 +8,8 @@
  * Live blocks never move and addresses stay valid. Nothing is unmapped before an event proves that
  * the stream that freed it has passed the free; waiting is for that one event.
  *
+ * Never touched: anything while a capture is open; memory of a heap whose graphs may still run.
+ *
  * Order of victims: the pool itself (holes between its live blocks), the other class of its stream,
  * then other streams; memory that is known idle before memory that must be waited for.
  *
@@ -29,10 +31,10 @@ size_t gr_reclaim_take(granary *g, struct gr_pool *beneficiary, size_t want, boo
 size_t gr_reclaim_classic(granary *g);
 
 /* Everything idle goes back to the driver until at most keep bytes are held. Empty ranges are given
- * up as well. Returns OK, or the first refusal. */
+ * up as well. Returns OK, BUSY while a capture is open, or the first refusal. */
 GR_MUST int gr_reclaim_trim(granary *g, size_t keep, size_t *released);
 
-/* The pool's memory goes, live blocks too. All work is complete. */
-void gr_reclaim_drop(granary *g, struct gr_pool *pool);
+/* The heap's memory goes, live blocks too. All work is complete. */
+void gr_reclaim_drop(granary *g, struct gr_heap *heap);
 
 #endif

@@ -1,24 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Routing: which pools serve a stream. A look-up that a hit can afford: one hash, no lock.
+ * Routing: which pools of a heap serve a stream. A look-up that a hit can afford: one hash, no lock.
  *
  *      handle ── hash ──> slot ──> route { stream, small pool, large pool }
  *
- * Routes are added under the miss lock and published with a release store; they stay until fini. A
- * table that fills up is replaced by one twice as large, and the old one is kept until fini, because
- * readers may still be in it.
+ * Routes are added under the miss lock and published with a release store. A table that fills up is
+ * replaced by one twice as large, and the old one is kept until fini, because readers may still be in
+ * it. A route whose stream is destroyed is replaced by a tombstone in the table, so that its handle
+ * finds nothing any more; the route itself stays with the heap until its memory has gone.
  *
- * Locks: find none; add the miss lock. */
+ * Locks: find none; all else the miss lock. */
 #ifndef GR_HEAP_ROUTE_H
 #define GR_HEAP_ROUTE_H
 
 #include <stdatomic.h>
 
 #include "pool/pool.h"
+#include "stream/stream.h"
+
+struct gr_heap;
 
 struct gr_route {
-    struct gr_stream stream;
-    struct gr_pool pool[GR_CLASSES];
-    struct gr_route *next; /* of all routes; under the miss lock */
+    gr_cu_stream handle;      /* constant; NULL for a tombstone */
+    struct gr_stream *stream; /* constant */
+    struct gr_heap *heap;     /* constant */
+    _Atomic(struct gr_pool *) pool[GR_CLASSES]; /* NULL until the first allocation of the class */
+    struct gr_route *next;    /* of all routes of the heap; under the miss lock */
 };
 
 struct gr_route_table {
@@ -29,8 +35,8 @@ struct gr_route_table {
 
 struct gr_routes {
     _Atomic(struct gr_route_table *) table;
-    struct gr_route *first; /* all of them, newest first; under the miss lock */
-    size_t count;
+    struct gr_route *first; /* newest first; under the miss lock */
+    size_t used;            /* slots with a route or a tombstone */
 };
 
 GR_MUST bool gr_routes_init(struct gr_routes *routes);
@@ -41,17 +47,19 @@ static inline size_t gr_route_hash(gr_cu_stream handle) {
     return (size_t)((uintptr_t)handle * UINT64_C(0x9E3779B97F4A7C15) >> 32);
 }
 
-/* The route of a normalised stream handle, or NULL. */
+/* The route of a normalised stream handle as the calling thread means it, or NULL. */
 static inline struct gr_route *gr_route_find(struct gr_routes *routes, gr_cu_stream handle) {
-    const struct gr_route_table *table = atomic_load_explicit(&routes->table, memory_order_acquire);
+    struct gr_route_table *table = atomic_load_explicit(&routes->table, memory_order_acquire);
     for (size_t i = gr_route_hash(handle);; i++) {
         struct gr_route *route = atomic_load_explicit(&table->slot[i & table->mask], memory_order_acquire);
-        if (!route || route->stream.handle == handle) return route;
+        if (!route || (route->handle == handle && gr_stream_is(route->stream, handle))) return route;
     }
 }
 
 /* Makes room for one more route; false when the host has no memory. Then publishing cannot fail. */
 GR_MUST bool gr_route_reserve(struct gr_routes *routes);
 void gr_route_publish(struct gr_routes *routes, struct gr_route *route);
+/* Its handle finds it no more. */
+void gr_route_hide(struct gr_routes *routes, struct gr_route *route);
 
 #endif

@@ -24,7 +24,9 @@ int gr_segment_open_classic(struct gr_segment *segment, struct gr_driver *driver
     gr_cu_ptr base = 0;
     int status = gr_driver_begin(driver);
     if (status != GRANARY_OK) return status;
+    int mode = gr_driver_relax(driver); /* cuMemAlloc invalidates captures in the other modes */
     status = gr_driver_status(driver, GR_ENTRY_cuMemAlloc, GR_DRIVE(driver, cuMemAlloc, &base, bytes));
+    gr_driver_restore(driver, mode);
     gr_driver_end(driver);
     if (status != GRANARY_OK) return status;
     segment->base = base;

@@ -199,6 +199,8 @@ void gr_config_init(struct granary_options *options) {
         .max_split_size = GRANARY_UNLIMITED,
         .handle_cache_bytes = 0,
         .rdma_capable = 0,
+        .capture_reuse = GRANARY_REUSE_STREAM,
+        .capture_marker = GRANARY_MARKER_TERMINALS,
         .fault = NULL,
     };
 }

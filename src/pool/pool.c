@@ -7,17 +7,26 @@
 #include "base/check.h"
 #include "base/host.h"
 
-void gr_pool_init(struct gr_pool *pool, enum gr_class class, bool expandable, struct gr_stream *stream,
-                  struct gr_address_table *table, const struct gr_sizing *sizing, struct gr_ledger *ledger) {
+void gr_pool_init(struct gr_pool *pool, enum gr_class class, struct gr_address_table *table,
+                  const struct gr_sizing *sizing, struct gr_ledger *ledger) {
     memset(pool, 0, sizeof(*pool));
     gr_lock_init(&pool->lock, GR_RANK_POOL);
     pool->class = class;
-    pool->expandable = expandable;
-    pool->stream = stream;
     pool->table = table;
     pool->sizing = sizing;
     gr_slab_init(&pool->blocks, sizeof(struct gr_block), pool);
     gr_ledger_add(ledger, &pool->tally, class, &pool->lock);
+}
+
+void gr_pool_assign(struct gr_pool *pool, struct gr_stream *stream, struct gr_route *route, bool expandable,
+                    bool no_split) {
+    gr_lock_take(&pool->lock);
+    GR_ASSERT(pool->segment_count == 0, "P2");
+    pool->stream = stream;
+    pool->route = route;
+    pool->expandable = expandable && !no_split;
+    pool->no_split = no_split;
+    gr_lock_give(&pool->lock);
 }
 
 void gr_pool_fini(struct gr_pool *pool, struct gr_ledger *ledger) {
@@ -27,20 +36,38 @@ void gr_pool_fini(struct gr_pool *pool, struct gr_ledger *ledger) {
     gr_host_give(pool->segments);
 }
 
+static bool splits(const struct gr_pool *pool, const struct gr_block *b, size_t rounded) {
+    size_t rest = b->size - rounded;
+    return rest > 0 && !pool->no_split &&
+           (pool->expandable || gr_sizing_splits(pool->sizing, pool->class, rounded, rest));
+}
+
+/* A FREE block that is in no index is handed out. */
+static void hand_out(struct gr_pool *pool, struct gr_block *b, size_t requested) {
+    gr_block_become(b, GR_BLOCK_LIVE);
+    b->u.live.requested = requested;
+    b->u.live.uses = NULL;
+    gr_table_set(pool->table, b);
+}
+
 int gr_pool_take(struct gr_pool *pool, size_t rounded, size_t requested, struct gr_block **out) {
     struct gr_block *b = gr_index_find(&pool->free, rounded);
     if (!b || (!pool->expandable && !gr_sizing_fits(pool->sizing, b->size, rounded))) return GRANARY_OUT_OF_MEMORY;
-    size_t rest = b->size - rounded;
-    bool cut = rest > 0 && (pool->expandable || gr_sizing_splits(pool->sizing, pool->class, rounded, rest));
+    bool cut = splits(pool, b, rounded);
     if (cut && GR_UNLIKELY(!gr_slab_reserve(&pool->blocks, 1))) return GRANARY_HOST_MEMORY;
     gr_index_remove(&pool->free, b);
     if (cut) gr_index_insert(&pool->free, gr_block_split(&pool->blocks, b, rounded));
-    gr_block_become(b, GR_BLOCK_LIVE);
-    b->u.live.requested = requested;
-    b->u.live.foreign = NULL;
-    gr_table_set(pool->table, b);
+    hand_out(pool, b, requested);
     *out = b;
     return GRANARY_OK;
+}
+
+void gr_pool_retake(struct gr_pool *pool, struct gr_block *b, size_t rounded, size_t requested) {
+    struct gr_block *rest = NULL;
+    if (splits(pool, b, rounded) && gr_slab_reserve(&pool->blocks, 1)) rest = gr_block_split(&pool->blocks, b, rounded);
+    gr_block_become(b, GR_BLOCK_FREE);
+    hand_out(pool, b, requested);
+    if (rest) gr_pool_put(pool, rest);
 }
 
 void gr_pool_put(struct gr_pool *pool, struct gr_block *b) {

@@ -26,14 +26,20 @@
 #include "policy/sizing.h"
 #include "stream/stream.h"
 
+struct gr_route;
+
 struct gr_pool {
     struct gr_lock lock;
-    /* constant after gr_pool_open */
+    /* constant */
     enum gr_class class;
-    bool expandable; /* grows on ranges; else by classic segments */
-    struct gr_stream *stream;
     struct gr_address_table *table;
     const struct gr_sizing *sizing;
+    struct gr_pool *spare_next; /* a pool that serves nobody, waiting to be assigned */
+    /* constant while the pool is assigned; written under both locks */
+    bool expandable;          /* grows on ranges; else by classic segments */
+    bool no_split;            /* every block is a classic segment */
+    struct gr_stream *stream; /* whose blocks these are */
+    struct gr_route *route;   /* token of the heap layer */
     /* under lock */
     struct gr_tally tally;
     struct gr_slab blocks;
@@ -43,16 +49,25 @@ struct gr_pool {
     struct gr_index holes;
 };
 
-void gr_pool_init(struct gr_pool *pool, enum gr_class class, bool expandable, struct gr_stream *stream,
-                  struct gr_address_table *table, const struct gr_sizing *sizing, struct gr_ledger *ledger);
+void gr_pool_init(struct gr_pool *pool, enum gr_class class, struct gr_address_table *table,
+                  const struct gr_sizing *sizing, struct gr_ledger *ledger);
 /* The pool has no segments any more. */
 void gr_pool_fini(struct gr_pool *pool, struct gr_ledger *ledger);
+
+/* Gives a pool without segments to a stream of a heap. Pools are handed on, never freed before the
+ * end: a block pointer that has gone stale finds a pool, and fails cleanly. */
+void gr_pool_assign(struct gr_pool *pool, struct gr_stream *stream, struct gr_route *route, bool expandable,
+                    bool no_split);
 
 /* ---- under the pool's lock ---------------------------------------------------------------- */
 
 /* Takes the best fit for a rounded size and makes it LIVE: OK; or OUT_OF_MEMORY when no block fits,
  * HOST_MEMORY when cutting needs a tile and there is none. Changes nothing on failure. */
 GR_MUST int gr_pool_take(struct gr_pool *pool, size_t rounded, size_t requested, struct gr_block **out);
+
+/* A PENDING block is handed out again without passing the index; what is too much becomes FREE if
+ * there is a tile for it. Cannot fail. */
+void gr_pool_retake(struct gr_pool *pool, struct gr_block *b, size_t rounded, size_t requested);
 
 /* A LIVE, PENDING or MOVING block becomes FREE. Cannot fail. */
 void gr_pool_put(struct gr_pool *pool, struct gr_block *b);

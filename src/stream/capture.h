@@ -53,8 +53,6 @@ struct gr_capture {
     uint32_t number;           /* ours, from 1; never used again */
     unsigned long long id;     /* the driver's; 0: not known yet */
     struct gr_stream *origin;
-    pthread_t thread;          /* that began it */
-    void *heap;                /* whom it allocates from; a token */
     struct gr_capture_stream *streams;
     struct gr_list marked;
     struct gr_block *unproved; /* by u.live.parked */

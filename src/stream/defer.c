@@ -176,16 +176,21 @@ struct gr_block *gr_defer_shared(struct gr_defer *defer, struct gr_stream *strea
     return block;
 }
 
-int gr_defer_wait(struct gr_defer *defer, const struct gr_block *block) {
+gr_cu_event gr_defer_event(struct gr_defer *defer, const struct gr_block *block) {
     gr_cu_event event = NULL;
     gr_lock_take(&defer->lock);
-    if (quiet(defer))
-        for (const struct gr_use *use = block->u.live.uses; use && !event; use = use->next)
-            if (use->recorded) event = use->event;
+    bool all = quiet(defer);
+    for (const struct gr_use *use = block->u.live.uses; use && all; use = use->next) {
+        all = use->recorded;
+        event = use->event;
+    }
     gr_lock_give(&defer->lock);
-    if (!event) return GRANARY_BUSY;
-    /* Not under the lock: others go on freeing. Should the event be recorded again meanwhile, this
-     * waits a little longer, no less. */
+    return all ? event : NULL; /* waiting for a part would not get the block any further */
+}
+
+int gr_defer_wait(struct gr_defer *defer, gr_cu_event event) {
+    /* Not under the lock: others go on freeing. Events live until fini; should this one be recorded
+     * again meanwhile, the wait is a little longer, no less. */
     int status = gr_driver_begin(defer->driver);
     if (status != GRANARY_OK) return status;
     int mode = gr_driver_relax(defer->driver);
@@ -212,23 +217,33 @@ int gr_defer_bury(struct gr_defer *defer, struct gr_stream *stream) {
 
 /* ---- captures ----------------------------------------------------------------------------- */
 
-void gr_defer_capture_begin(struct gr_defer *defer, struct gr_capture *capture, struct gr_stream *origin, void *heap) {
+void gr_defer_capture_begin(struct gr_defer *defer, struct gr_capture *capture, struct gr_stream *origin) {
     gr_lock_take(&defer->lock);
     *capture = (struct gr_capture){
-        .number = ++defer->last_capture, .origin = origin, .thread = pthread_self(), .heap = heap};
+        .number = ++defer->last_capture, .origin = origin};
     gr_list_init(&capture->marked);
     gr_list_append(&defer->open, &capture->link);
     atomic_fetch_add_explicit(&defer->captures, 1, memory_order_release);
     gr_lock_give(&defer->lock);
 }
 
-void *gr_defer_capture_heap(struct gr_defer *defer, gr_cu_stream stream) {
+uint32_t gr_defer_capture_number(struct gr_defer *defer, gr_cu_stream stream) {
     struct gr_capture_info info;
+    if (gr_defer_quiet(defer)) return 0;
     gr_lock_take(&defer->lock);
     gr_capture_ask(defer->driver, stream, &info);
     struct gr_capture *capture = gr_capture_of(&defer->open, defer->driver, &info);
+    uint32_t number = capture ? capture->number : 0;
     gr_lock_give(&defer->lock);
-    return capture ? capture->heap : NULL;
+    return number;
+}
+
+/* Its blocks are held from here on. */
+static void close_capture(struct gr_defer *defer, struct gr_capture *capture) {
+    struct gr_block *blocks = gr_capture_close(capture);
+    gr_list_remove(&capture->link);
+    atomic_fetch_sub_explicit(&defer->captures, 1, memory_order_release);
+    while (blocks) push(&defer->held, pop(&blocks));
 }
 
 int gr_defer_capture_end(struct gr_defer *defer, struct gr_capture *capture, struct gr_block **complete) {
@@ -238,14 +253,17 @@ int gr_defer_capture_end(struct gr_defer *defer, struct gr_capture *capture, str
         gr_lock_give(&defer->lock);
         return GRANARY_BUSY;
     }
-    struct gr_block *blocks = gr_capture_close(capture);
-    gr_list_remove(&capture->link);
-    atomic_fetch_sub_explicit(&defer->captures, 1, memory_order_release);
-    while (blocks) push(&defer->held, pop(&blocks));
+    close_capture(defer, capture);
     place_held(defer, complete);
     unpark(defer, *complete);
     gr_lock_give(&defer->lock);
     return GRANARY_OK;
+}
+
+void gr_defer_capture_drop(struct gr_defer *defer, struct gr_capture *capture) {
+    gr_lock_take(&defer->lock);
+    close_capture(defer, capture);
+    gr_lock_give(&defer->lock);
 }
 
 /* ---- checking ----------------------------------------------------------------------------- */

@@ -67,21 +67,25 @@ struct gr_block *gr_defer_reached(struct gr_defer *defer, struct gr_stream *stre
 /* One block that any stream may have (reuse GRAPH), for a request on `stream`. */
 struct gr_block *gr_defer_shared(struct gr_defer *defer, struct gr_stream *stream, const void *kin, size_t size);
 
-/* Waits for one event of the block, if it still waits for one. OK: asked again, it may be complete;
- * BUSY: a capture is open, or it waits for something that is no event. */
-GR_MUST int gr_defer_wait(struct gr_defer *defer, const struct gr_block *block);
+/* An event that a PENDING block waits for, under the lock of its pool; NULL when a capture is open or
+ * it waits for something that is no event. And waiting for it, without that lock. */
+gr_cu_event gr_defer_event(struct gr_defer *defer, const struct gr_block *block);
+GR_MUST int gr_defer_wait(struct gr_defer *defer, gr_cu_event event);
 
 /* The stream's handle is about to become invalid: its events are recorded now. */
 GR_MUST int gr_defer_bury(struct gr_defer *defer, struct gr_stream *stream);
 
 /* ---- captures ----------------------------------------------------------------------------- */
 
-void gr_defer_capture_begin(struct gr_defer *defer, struct gr_capture *capture, struct gr_stream *origin, void *heap);
-/* The capture that a stream is part of now: its heap and number; NULL and 0 when none of ours. */
-void *gr_defer_capture_heap(struct gr_defer *defer, gr_cu_stream stream);
+void gr_defer_capture_begin(struct gr_defer *defer, struct gr_capture *capture, struct gr_stream *origin);
+/* Number of the open capture that a stream is part of now, or 0. */
+uint32_t gr_defer_capture_number(struct gr_defer *defer, gr_cu_stream stream);
 /* The capture is over: everything it held back is looked at again. Complete blocks by *complete. BUSY
  * while its stream is still being captured. */
 GR_MUST int gr_defer_capture_end(struct gr_defer *defer, struct gr_capture *capture, struct gr_block **complete);
+
+/* The handle closes: the capture's blocks are held, whatever it does. */
+void gr_defer_capture_drop(struct gr_defer *defer, struct gr_capture *capture);
 
 const char *gr_defer_check(struct gr_defer *defer);
 

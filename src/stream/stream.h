@@ -36,10 +36,10 @@ struct gr_stream {
     pthread_t thread;          /* constant; of a per-thread stream */
     struct gr_stream *next;    /* of all streams of the device; under the miss lock */
     _Atomic uint32_t epoch;    /* current number, from 1 */
+    atomic_bool dead;          /* destroyed: the handle is not to be used. Set once, under the miss lock */
     /* under the miss lock */
     uint32_t done;             /* epochs up to this one are known complete; 0 at first */
     unsigned pending;          /* events recorded and not known complete, oldest first */
-    bool dead;                 /* destroyed: the handle is not to be used */
     struct {
         gr_cu_event event;     /* NULL until first used */
         uint32_t epoch;

@@ -142,6 +142,13 @@ size_t gr_ledger_reserved(const struct gr_ledger *ledger) {
     return (size_t)memory_now(ledger, GR_ALL, GR_RESERVED_BYTES);
 }
 
+int64_t gr_ledger_peak_active(struct gr_ledger *ledger) {
+    gr_lock_take(&ledger->lock);
+    int64_t peak = ledger->peak[GR_ALL][GR_ACTIVE_BYTES];
+    gr_lock_give(&ledger->lock);
+    return peak;
+}
+
 static struct granary_stat *part_of(struct granary_stat_by_class *stat, int sum) {
     return sum == GR_ALL ? &stat->all : sum == GR_SMALL ? &stat->small : &stat->large;
 }

@@ -122,6 +122,8 @@ void gr_ledger_move(struct gr_ledger *ledger, size_t bytes);
 /* ---- reading ------------------------------------------------------------------------------ */
 
 size_t gr_ledger_reserved(const struct gr_ledger *ledger); /* under the miss lock */
+/* Most bytes ever active since the peaks were reset, as far as it is settled. */
+int64_t gr_ledger_peak_active(struct gr_ledger *ledger);
 /* Fills the figures that the ledger knows. Under the miss lock; stops all pools for a moment. */
 void gr_ledger_read(struct gr_ledger *ledger, struct granary_stats *out);
 void gr_ledger_reset_peaks(struct gr_ledger *ledger); /* likewise */

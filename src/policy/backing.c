@@ -2,7 +2,9 @@
  * Backing: how large the extents are that back new memory. */
 #include "policy/backing.h"
 
-enum { FULL_SPEED = 10 }; /* granules from which on kernels lose no bandwidth */
+/* From 20 MiB on kernels lose no bandwidth; twice that halves the driver calls and still leaves
+ * little behind when a block pins one (doc/benchmarks.md compares sizes). */
+enum { USUAL = 20 };
 
 size_t gr_backing_next(const struct gr_backing *b) {
     if (b->class == GR_SMALL) return 1;
@@ -10,5 +12,5 @@ size_t gr_backing_next(const struct gr_backing *b) {
     if (b->need >= b->held / 2 && b->need <= b->limit / 4 && b->held <= b->limit / 4) return b->need;
     /* The last sixteenth: what is created here is what moves most. */
     if (b->held >= b->limit - b->limit / 16) return 1;
-    return gr_min(b->need, FULL_SPEED);
+    return b->need < 2 * USUAL ? b->need : USUAL;
 }

@@ -21,10 +21,11 @@ struct gr_backing {
 /* Granules of the next extent, 1 .. need. */
 size_t gr_backing_next(const struct gr_backing *b);
 
-/* Idle bytes that may lie about while new memory is created: a 32nd of what is held. With more, idle
- * memory is moved before new memory is made; a move costs the driver no more than a creation. */
-static inline size_t gr_backing_slack(size_t held) {
-    return held / 32;
+/* Bytes that may be held while new memory is made instead of idle memory being moved: a 128th more than
+ * was ever in use at once. A request that would exceed it takes idle memory first, if there is any.
+ * peak: most bytes ever active; need: bytes that are missing now. */
+static inline size_t gr_backing_watermark(size_t peak, size_t need) {
+    return peak + need + (peak + need) / 128;
 }
 
 #endif

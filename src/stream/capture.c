@@ -84,11 +84,18 @@ static bool graph_is_empty(struct gr_driver *driver, gr_cu_graph graph) {
     return GR_DRIVE(driver, cuGraphGetNodes, graph, NULL, &count) == GR_CU_SUCCESS && count == 0;
 }
 
-/* An empty node behind the stream's terminals, which becomes its terminal. */
+/* An empty node behind the stream's terminals and `joined`, which becomes its terminal. */
 static bool put_empty_node(struct gr_driver *driver, struct gr_stream *stream, const struct gr_capture_info *info,
-                           struct gr_capture_stream *cs, gr_cu_node *out) {
-    int status = gr_driver_status(driver, GR_ENTRY_cuGraphAddEmptyNode,
-                                  GR_DRIVE(driver, cuGraphAddEmptyNode, out, info->graph, info->nodes, info->count));
+                           struct gr_capture_stream *cs, const struct markers *joined, gr_cu_node *out) {
+    struct markers behind = {0};
+    bool good = true;
+    for (size_t i = 0; i < info->count && good; i++) good = add_marker(&behind, info->nodes[i]);
+    for (size_t i = 0; i < joined->count && good; i++) good = add_marker(&behind, joined->node[i]);
+    int status = !good ? GRANARY_HOST_MEMORY
+                       : gr_driver_status(driver, GR_ENTRY_cuGraphAddEmptyNode,
+                                          GR_DRIVE(driver, cuGraphAddEmptyNode, out, info->graph, behind.node,
+                                                   behind.count));
+    gr_host_give(behind.node);
     if (status == GRANARY_OK)
         status = gr_driver_status(driver, GR_ENTRY_cuStreamUpdateCaptureDependencies,
                                   GR_DRIVE(driver, cuStreamUpdateCaptureDependencies, stream->handle, out, NULL, 1,
@@ -96,31 +103,61 @@ static bool put_empty_node(struct gr_driver *driver, struct gr_stream *stream, c
     return status == GRANARY_OK && gr_reach_update(&cs->reach, driver, out, NULL, 1) == GRANARY_OK;
 }
 
+/* What the markers of one free are made from. */
+struct marking {
+    struct gr_capture *capture;
+    struct gr_driver *driver;
+    struct gr_stream *owner;
+    bool empty_nodes;
+    struct markers markers;
+    struct markers joined; /* empty nodes on streams whose work the owner comes after already */
+};
+
+static bool reached_by_owner(const struct marking *m, const struct gr_capture_info *info) {
+    const struct gr_capture_stream *cs = stream_of(m->capture, m->owner);
+    for (size_t i = 0; cs && i < info->count; i++)
+        if (!gr_reach_has(&cs->reach, info->nodes[i])) return false;
+    return cs != NULL;
+}
+
 /* Where the stream's uses stand now. False: it cannot be said. */
-static bool mark_stream(struct gr_capture *capture, struct gr_driver *driver, struct gr_stream *stream,
-                        bool empty_nodes, struct markers *markers) {
+static bool mark_stream(struct marking *m, struct gr_stream *stream) {
     struct gr_capture_info info;
     struct gr_capture_stream *cs;
-    if (!look(capture, driver, stream, &info, &cs) || cs->reach.broken) return false;
-    if (info.count == 0) return graph_is_empty(driver, info.graph);
+    if (!look(m->capture, m->driver, stream, &info, &cs) || cs->reach.broken) return false;
+    if (info.count == 0) return graph_is_empty(m->driver, info.graph);
     for (size_t i = 0; i < info.count; i++)
         if (!gr_reach_full_edge(info.edges ? &info.edges[i] : NULL)) return false;
-    if (empty_nodes) {
+    if (m->empty_nodes) {
+        /* A stream that has been joined into the owner must stay so, or the capture could not end:
+         * its new node goes before the owner's. */
+        bool joined = stream != m->owner && reached_by_owner(m, &info);
+        const struct markers none = {0};
         gr_cu_node node;
-        return put_empty_node(driver, stream, &info, cs, &node) && add_marker(markers, node);
+        if (!put_empty_node(m->driver, stream, &info, cs, stream == m->owner ? &m->joined : &none, &node)) return false;
+        return add_marker(&m->markers, node) && (!joined || add_marker(&m->joined, node));
     }
     for (size_t i = 0; i < info.count; i++)
-        if (!add_marker(markers, info.nodes[i])) return false;
+        if (!add_marker(&m->markers, info.nodes[i])) return false;
     return true;
+}
+
+/* The using streams first, the owner last. */
+static bool mark_all(struct marking *m, const struct gr_block *block) {
+    struct gr_capture_info info;
+    struct gr_capture_stream *cs;
+    if (!look(m->capture, m->driver, m->owner, &info, &cs)) return false;
+    for (const struct gr_use *use = block->u.live.uses; use; use = use->next)
+        if (use->stream != m->owner && !mark_stream(m, use->stream)) return false;
+    return mark_stream(m, m->owner);
 }
 
 bool gr_capture_mark(struct gr_capture *capture, struct gr_driver *driver, struct gr_block *block,
                      struct gr_stream *owner, const void *kin, bool empty_nodes) {
-    struct markers markers = {0};
+    struct marking m = {.capture = capture, .driver = driver, .owner = owner, .empty_nodes = empty_nodes};
     struct gr_marked *marked = NULL;
-    bool proved = mark_stream(capture, driver, owner, empty_nodes, &markers);
-    for (const struct gr_use *use = block->u.live.uses; use && proved; use = use->next)
-        proved = use->stream == owner || mark_stream(capture, driver, use->stream, empty_nodes, &markers);
+    bool proved = mark_all(&m, block);
+    const struct markers markers = m.markers;
     if (proved) marked = gr_host_take(1, sizeof(*marked) + markers.count * sizeof(gr_cu_node), 8);
     if (marked) {
         memcpy(marked->node, markers.node ? markers.node : marked->node, markers.count * sizeof(gr_cu_node));
@@ -136,7 +173,8 @@ bool gr_capture_mark(struct gr_capture *capture, struct gr_driver *driver, struc
             marked = NULL;
         }
     }
-    gr_host_give(markers.node);
+    gr_host_give(m.markers.node);
+    gr_host_give(m.joined.node);
     if (!marked) {
         block->u.live.parked = capture->unproved;
         capture->unproved = block;

@@ -95,18 +95,20 @@ void gr_index_insert(struct gr_index *index, struct gr_block *b) {
 void gr_index_remove(struct gr_index *index, struct gr_block *b) {
     unsigned n = bin_of(b->size);
     struct gr_index_bin *bin = &index->bin[n];
+    index->count--;
+    index->bytes -= b->size;
+    if (bin->root == b && !b->u.node.left && !b->u.node.right) {
+        bin->root = bin->least = NULL;
+        index->map[n / 64] &= ~(UINT64_C(1) << n % 64);
+        if (!index->map[n / 64]) index->summary &= ~(UINT64_C(1) << n / 64);
+        return;
+    }
     if (bin->least == b) bin->least = successor(b);
     while (b->u.node.left && b->u.node.right) {
         struct gr_block *left = b->u.node.left, *right = b->u.node.right;
         rotate_up(bin, priority(left) > priority(right) ? left : right);
     }
     replace(bin, b, b->u.node.left ? b->u.node.left : b->u.node.right);
-    index->count--;
-    index->bytes -= b->size;
-    if (!bin->root) {
-        index->map[n / 64] &= ~(UINT64_C(1) << n % 64);
-        if (!index->map[n / 64]) index->summary &= ~(UINT64_C(1) << n / 64);
-    }
 }
 
 /* Least block of the first bin after n that has any. */

@@ -232,15 +232,19 @@ static struct gr_block *lock_live(granary *g, gr_addr addr, struct gr_pool **poo
     return b;
 }
 
-/* The one end of every free: nobody uses the block any more. The pool is locked. */
+/* Nobody uses the block any more: the one end of every free. The pool is locked. */
 static void complete(struct gr_pool *pool, struct gr_block *b) {
     b->epoch = gr_stream_epoch(pool->stream);
     gr_ledger_free_completed(&pool->tally, b->size, b->u.live.requested);
 }
 
+/* Straight from LIVE it is the recent block; from PENDING it takes its place among the others. */
 static void finish_free(struct gr_pool *pool, struct gr_block *b) {
     complete(pool, b);
-    gr_pool_put(pool, b);
+    if (GR_LIKELY(b->state == GR_BLOCK_LIVE))
+        gr_pool_free(pool, b);
+    else
+        gr_pool_put(pool, b);
 }
 
 int gr_heap_retake(granary *g, struct gr_block *b, struct gr_stream *stream, size_t rounded, size_t requested,

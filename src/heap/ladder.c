@@ -265,6 +265,7 @@ static void fill_shortfall(granary *g, struct gr_pool *pool, size_t rounded, siz
                 struct gr_pool *other = gr_heap_pool(route, c);
                 if (!other) continue;
                 gr_lock_take(&other->lock);
+                gr_pool_settle(other);
                 if (other == pool) {
                     struct gr_block *largest = gr_index_last(&pool->free);
                     out->free_same_pool_bytes = other->free.bytes;

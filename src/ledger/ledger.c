@@ -27,7 +27,7 @@ void gr_ledger_remove(struct gr_ledger *ledger, struct gr_tally *tally) {
     gr_lock_take(&ledger->lock);
     for (int f = 0; f < GR_FIGURES; f++) {
         ledger->gone_up[tally->class][f] += tally->up[f];
-        ledger->gone_down[tally->class][f] += tally->down[f];
+        ledger->gone_down[tally->class][f] += tally->up[f] - gr_tally_now(tally, (enum gr_figure)f);
     }
     gr_list_remove(&tally->link);
     gr_lock_give(&ledger->lock);
@@ -74,7 +74,8 @@ static void share_room(struct gr_ledger *ledger, const struct gr_tally *hungry) 
             int64_t room = of_class < of_all ? of_class : of_all;
             /* One half to the hungry tally, the other to the rest in equal parts. */
             int64_t part = tally == hungry ? room / 2 : room / 2 / pools[GR_ALL];
-            tally->ceiling[f] = gr_tally_now(tally, f) + part;
+            tally->ceiling[f] += part - tally->left[f];
+            tally->left[f] = part;
         }
     }
 }
@@ -164,7 +165,7 @@ static void read_blocks(const struct gr_ledger *ledger, int sum, int figure, str
         const struct gr_tally *tally = tally_of(link);
         if (sum != (int)tally->class && sum != GR_ALL) continue;
         out->total_up += tally->up[figure];
-        out->total_down += tally->down[figure];
+        out->total_down += tally->up[figure] - gr_tally_now(tally, (enum gr_figure)figure);
     }
     out->current = out->total_up - out->total_down;
 }

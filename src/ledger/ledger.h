@@ -50,8 +50,8 @@ struct gr_tally {
     struct gr_lock *guard;      /* constant: the pool's lock */
     enum gr_class class;        /* constant */
     int64_t up[GR_FIGURES];     /* under guard: everything ever added */
-    int64_t down[GR_FIGURES];   /* under guard: everything ever taken off */
-    int64_t ceiling[GR_FIGURES];/* read under guard, written under guard and ledger lock */
+    int64_t left[GR_FIGURES];   /* under guard: ceiling less current value */
+    int64_t ceiling[GR_FIGURES];/* written under guard and ledger lock */
     struct gr_list link;        /* under ledger lock */
 };
 
@@ -81,28 +81,28 @@ void gr_ledger_remove(struct gr_ledger *ledger, struct gr_tally *tally);
 /* ---- verbs on hits, under the pool's lock; true: call gr_ledger_settle once it is released --- */
 
 static inline int64_t gr_tally_now(const struct gr_tally *tally, enum gr_figure figure) {
-    return tally->up[figure] - tally->down[figure];
+    return tally->ceiling[figure] - tally->left[figure];
 }
 
 GR_MUST static inline bool gr_ledger_alloc(struct gr_tally *tally, size_t size, size_t requested) {
     const int64_t delta[GR_FIGURES] = {(int64_t)size, (int64_t)size, (int64_t)requested, 1, 1};
-    bool over = false;
+    int64_t sign = 0;
     for (int f = 0; f < GR_FIGURES; f++) {
         tally->up[f] += delta[f];
-        over |= tally->up[f] - tally->down[f] > tally->ceiling[f];
+        sign |= tally->left[f] -= delta[f];
     }
-    return over;
+    return sign < 0;
 }
 
 /* The block is no longer the caller's; and it may be used again. */
 static inline void gr_ledger_free_requested(struct gr_tally *tally, size_t size) {
-    tally->down[GR_ALLOCATED_BYTES] += (int64_t)size;
-    tally->down[GR_ALLOCATIONS] += 1;
+    tally->left[GR_ALLOCATED_BYTES] += (int64_t)size;
+    tally->left[GR_ALLOCATIONS] += 1;
 }
 static inline void gr_ledger_free_completed(struct gr_tally *tally, size_t size, size_t requested) {
-    tally->down[GR_ACTIVE_BYTES] += (int64_t)size;
-    tally->down[GR_REQUESTED_BYTES] += (int64_t)requested;
-    tally->down[GR_ACTIVE_BLOCKS] += 1;
+    tally->left[GR_ACTIVE_BYTES] += (int64_t)size;
+    tally->left[GR_REQUESTED_BYTES] += (int64_t)requested;
+    tally->left[GR_ACTIVE_BLOCKS] += 1;
 }
 
 /* Takes true sums, raises peaks, gives new ceilings. hungry (may be NULL) is the tally that rose

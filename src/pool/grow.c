@@ -78,6 +78,7 @@ int gr_grow_plan(struct gr_pool *pool, size_t rounded, struct gr_growth *out) {
     struct place best = {0};
     size_t granule = 0;
     if (!gr_slab_reserve(&pool->blocks, 2)) return GRANARY_HOST_MEMORY;
+    gr_pool_settle(pool);
     for (struct gr_block *hole = gr_index_find(&pool->holes, 1); hole; hole = gr_index_next(&pool->holes, hole)) {
         struct gr_block *first = run_of(hole);
         if (!granule) granule = gr_pool_segment_of(pool, hole->addr)->range.granule;

@@ -51,6 +51,7 @@ static struct gr_block *choose(const struct gr_pool *pool, size_t want, uint32_t
 
 bool gr_idle_claim(struct gr_pool *pool, size_t want, uint32_t epoch, struct gr_idle *out) {
     if (!gr_slab_reserve(&pool->blocks, 3)) return false; /* two edges, and one cut if unmapping stops half way */
+    gr_pool_settle(pool);
     struct gr_block *b = choose(pool, want, epoch);
     if (!b) return false;
     struct gr_segment *segment = gr_pool_segment_of(pool, b->addr);
@@ -71,7 +72,8 @@ bool gr_idle_claim(struct gr_pool *pool, size_t want, uint32_t epoch, struct gr_
     return true;
 }
 
-size_t gr_idle_total(const struct gr_pool *pool, size_t enough) {
+size_t gr_idle_total(struct gr_pool *pool, size_t enough) {
+    gr_pool_settle(pool);
     size_t sum = 0;
     for (struct gr_block *b = gr_index_find(&pool->free, GR_SIZING_SMALL_SEGMENT); b && sum < enough;
          b = gr_index_next(&pool->free, b))

@@ -28,7 +28,7 @@ struct gr_idle {
 GR_MUST bool gr_idle_claim(struct gr_pool *pool, size_t want, uint32_t epoch, struct gr_idle *out);
 
 /* Idle bytes of the pool, all epochs; stops counting at enough. */
-size_t gr_idle_total(const struct gr_pool *pool, size_t enough);
+size_t gr_idle_total(struct gr_pool *pool, size_t enough);
 
 /* What still has memory behind it becomes FREE again, the rest a HOLE. (A classic segment whose
  * memory goes is taken out of the pool by the caller instead.) */

@@ -50,8 +50,35 @@ static void hand_out(struct gr_pool *pool, struct gr_block *b, size_t requested)
     gr_table_set(pool->table, b);
 }
 
+/* Would best fit over joined blocks give this request the address of the recent block, cut to the
+ * same size? Then joining it and cutting it off again can be saved. */
+static bool recent_serves(const struct gr_pool *pool, size_t rounded) {
+    const struct gr_block *b = pool->recent, *next = b->next, *other;
+    if (b->size != rounded || (b->prev && b->prev->state == GR_BLOCK_FREE)) return false;
+    size_t joined = rounded;
+    if (next && next->state == GR_BLOCK_FREE) {
+        if (!pool->expandable || pool->no_split) return false; /* what is cut off depends on more there */
+        joined += next->size;
+    } else if (!pool->expandable && !gr_sizing_fits(pool->sizing, rounded, rounded)) {
+        return false;
+    }
+    other = gr_index_find(&pool->free, rounded);
+    if (other == next && other) other = gr_index_next(&pool->free, other);
+    return !other || other->size > joined || (other->size == joined && other->addr > b->addr);
+}
+
 int gr_pool_take(struct gr_pool *pool, size_t rounded, size_t requested, struct gr_block **out) {
-    struct gr_block *b = gr_index_find(&pool->free, rounded);
+    struct gr_block *b = pool->recent;
+    if (b) {
+        if (recent_serves(pool, rounded)) {
+            pool->recent = NULL;
+            hand_out(pool, b, requested);
+            *out = b;
+            return GRANARY_OK;
+        }
+        gr_pool_settle(pool);
+    }
+    b = gr_index_find(&pool->free, rounded);
     if (!b || (!pool->expandable && !gr_sizing_fits(pool->sizing, b->size, rounded))) return GRANARY_OUT_OF_MEMORY;
     bool cut = splits(pool, b, rounded);
     if (cut && GR_UNLIKELY(!gr_slab_reserve(&pool->blocks, 1))) return GRANARY_HOST_MEMORY;
@@ -70,8 +97,8 @@ void gr_pool_retake(struct gr_pool *pool, struct gr_block *b, size_t rounded, si
     if (rest) gr_pool_put(pool, rest);
 }
 
-void gr_pool_put(struct gr_pool *pool, struct gr_block *b) {
-    gr_block_become(b, GR_BLOCK_FREE);
+/* Joins a FREE block with its free neighbours, and indexes it. */
+static void join(struct gr_pool *pool, struct gr_block *b) {
     if (b->next && b->next->state == GR_BLOCK_FREE) {
         gr_index_remove(&pool->free, b->next);
         gr_block_absorb(&pool->blocks, b);
@@ -82,6 +109,25 @@ void gr_pool_put(struct gr_pool *pool, struct gr_block *b) {
         gr_block_absorb(&pool->blocks, b);
     }
     gr_index_insert(&pool->free, b);
+}
+
+void gr_pool_settle(struct gr_pool *pool) {
+    struct gr_block *b = pool->recent;
+    if (!b) return;
+    pool->recent = NULL;
+    join(pool, b);
+}
+
+void gr_pool_free(struct gr_pool *pool, struct gr_block *b) {
+    gr_pool_settle(pool);
+    gr_block_become(b, GR_BLOCK_FREE);
+    pool->recent = b;
+}
+
+void gr_pool_put(struct gr_pool *pool, struct gr_block *b) {
+    gr_pool_settle(pool);
+    gr_block_become(b, GR_BLOCK_FREE);
+    join(pool, b);
 }
 
 void gr_pool_put_hole(struct gr_pool *pool, struct gr_block *b) {
@@ -149,6 +195,7 @@ void gr_pool_add_segment(struct gr_pool *pool, struct gr_segment *segment) {
 
 void gr_pool_remove_segment(struct gr_pool *pool, struct gr_segment *segment) {
     size_t rank = rank_of(pool, segment->base) - 1;
+    gr_pool_settle(pool);
     if (segment->first->state == GR_BLOCK_HOLE) gr_index_remove(&pool->holes, segment->first);
     pool->segment_count--;
     memmove(&pool->segments[rank], &pool->segments[rank + 1],
@@ -157,7 +204,8 @@ void gr_pool_remove_segment(struct gr_pool *pool, struct gr_segment *segment) {
 
 /* ---- checking ----------------------------------------------------------------------------- */
 
-const char *gr_pool_check(const struct gr_pool *pool, bool moving_allowed) {
+const char *gr_pool_check(struct gr_pool *pool, bool moving_allowed) {
+    gr_pool_settle(pool);
     size_t count[GR_BLOCK_MOVING + 1] = {0};
     uint64_t bytes[GR_BLOCK_MOVING + 1] = {0};
     int64_t requested = 0;

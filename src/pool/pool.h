@@ -2,17 +2,23 @@
  * A pool: the blocks of one stream and one size class. Takes blocks out and puts them back.
  *
  *      take   index -> best fit -> cut -> LIVE, entered in the address table
+ *      free   block -> FREE, remembered as the recent one
  *      put    block -> FREE, joined with free neighbours -> index
+ *
+ * The block freed last is not joined and indexed at once, because very often the next request asks
+ * for the same size again. It then gets this block if, and only if, best fit over joined blocks would
+ * have given it the same address; whatever else comes settles the recent block first.
  *
  * The one door to the free index and the hole index: every block enters by gr_pool_put or
  * gr_pool_put_hole, which alone join neighbours, and leaves by take, or by the two modules that move
  * memory: grow.h (memory comes) and idle.h (memory goes).
  *
  * Invariants (gr_pool_check):
- *      P1  the free index holds exactly the FREE blocks of the segments, the hole index the HOLEs
+ *      P1  the free index holds the FREE blocks of the segments but the recent one, the hole index the HOLEs
  *      P2  segments are sorted by address and do not overlap
  *      P3  the tally's allocated and active bytes and counts are those of the LIVE and PENDING blocks
  *      P4  the address table knows every LIVE block
+ *      P5  at most one FREE block is in no index: the recent one
  *
  * Locks: the pool's own lock guards everything below "under lock". Adding and removing segments also
  * needs the miss lock. A hit takes this lock and no other. */
@@ -45,6 +51,7 @@ struct gr_pool {
     struct gr_slab blocks;
     struct gr_segment **segments; /* sorted by base */
     size_t segment_count, segment_room;
+    struct gr_block *recent;      /* freed last: FREE, in no index, or NULL */
     struct gr_index free;
     struct gr_index holes;
 };
@@ -69,7 +76,11 @@ GR_MUST int gr_pool_take(struct gr_pool *pool, size_t rounded, size_t requested,
  * there is a tile for it. Cannot fail. */
 void gr_pool_retake(struct gr_pool *pool, struct gr_block *b, size_t rounded, size_t requested);
 
-/* A LIVE, PENDING or MOVING block becomes FREE. Cannot fail. */
+/* A LIVE block becomes FREE and the recent one. Cannot fail. */
+void gr_pool_free(struct gr_pool *pool, struct gr_block *b);
+/* The recent block, if any, is joined with its neighbours and indexed like all others. */
+void gr_pool_settle(struct gr_pool *pool);
+/* A PENDING or MOVING block becomes FREE, joined and indexed. Cannot fail. */
 void gr_pool_put(struct gr_pool *pool, struct gr_block *b);
 /* A MOVING block with nothing behind it becomes a HOLE. Cannot fail. */
 void gr_pool_put_hole(struct gr_pool *pool, struct gr_block *b);
@@ -85,6 +96,6 @@ GR_MUST bool gr_pool_reserve_segment(struct gr_pool *pool);
 void gr_pool_add_segment(struct gr_pool *pool, struct gr_segment *segment);
 void gr_pool_remove_segment(struct gr_pool *pool, struct gr_segment *segment);
 
-const char *gr_pool_check(const struct gr_pool *pool, bool moving_allowed);
+const char *gr_pool_check(struct gr_pool *pool, bool moving_allowed);
 
 #endif

@@ -17,7 +17,8 @@ void lone_pool_open(struct lone_pool *lone, enum gr_class class, bool expandable
     ck_assert(gr_table_init(&lone->table));
     gr_ledger_init(&lone->ledger);
     gr_stream_init(&lone->stream, GR_CU_STREAM_LEGACY);
-    gr_pool_init(&lone->pool, class, expandable, &lone->stream, &lone->table, &lone->sizing, &lone->ledger);
+    gr_pool_init(&lone->pool, class, &lone->table, &lone->sizing, &lone->ledger);
+    gr_pool_assign(&lone->pool, &lone->stream, NULL, expandable, false);
 }
 
 static void close_segment(struct lone_pool *lone, struct gr_segment *segment) {

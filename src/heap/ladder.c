@@ -59,8 +59,8 @@ static bool move_idle(granary *g, struct gr_pool *pool, size_t *need, bool may_w
 /* Adds extents of exactly `need` granules to loose. */
 static int supply(granary *g, struct gr_pool *pool, size_t need, struct gr_list *loose) {
     const size_t granule = g->extents.granule;
-    const size_t peak = (size_t)gr_ledger_peak_active(&g->ledger);
-    bool surplus = gr_heap_held(g) + need * granule > gr_backing_watermark(peak, need * granule);
+    size_t active, peak = gr_ledger_active(&g->ledger, &active);
+    bool surplus = gr_heap_held(g) + need * granule > gr_backing_watermark(peak, active, need * granule);
     bool asked = false;                                    /* whether the idle memory suffices */
     while (need > 0) {
         struct gr_extent *extent = gr_extents_take_cached(&g->extents, need);

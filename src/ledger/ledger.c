@@ -143,11 +143,14 @@ size_t gr_ledger_reserved(const struct gr_ledger *ledger) {
     return (size_t)memory_now(ledger, GR_ALL, GR_RESERVED_BYTES);
 }
 
-int64_t gr_ledger_peak_active(struct gr_ledger *ledger) {
-    gr_lock_take(&ledger->lock);
+size_t gr_ledger_active(struct gr_ledger *ledger, size_t *now) {
+    int64_t sum[GR_SUMS][GR_FIGURES], pools[GR_SUMS];
+    stop_all(ledger);
+    sum_up(ledger, sum, pools);
     int64_t peak = ledger->peak[GR_ALL][GR_ACTIVE_BYTES];
-    gr_lock_give(&ledger->lock);
-    return peak;
+    go_on(ledger);
+    *now = (size_t)sum[GR_ALL][GR_ACTIVE_BYTES];
+    return gr_max((size_t)peak, *now);
 }
 
 static struct granary_stat *part_of(struct granary_stat_by_class *stat, int sum) {

@@ -122,8 +122,9 @@ void gr_ledger_move(struct gr_ledger *ledger, size_t bytes);
 /* ---- reading ------------------------------------------------------------------------------ */
 
 size_t gr_ledger_reserved(const struct gr_ledger *ledger); /* under the miss lock */
-/* Most bytes ever active since the peaks were reset, as far as it is settled. */
-int64_t gr_ledger_peak_active(struct gr_ledger *ledger);
+/* Bytes active now (in *now), and the most that ever were since the peaks were reset. Stops all pools
+ * for a moment. */
+size_t gr_ledger_active(struct gr_ledger *ledger, size_t *now);
 /* Fills the figures that the ledger knows. Under the miss lock; stops all pools for a moment. */
 void gr_ledger_read(struct gr_ledger *ledger, struct granary_stats *out);
 void gr_ledger_reset_peaks(struct gr_ledger *ledger); /* likewise */

@@ -22,10 +22,11 @@ struct gr_backing {
 size_t gr_backing_next(const struct gr_backing *b);
 
 /* Bytes that may be held while new memory is made instead of idle memory being moved: a 128th more than
- * was ever in use at once. A request that would exceed it takes idle memory first, if there is any.
- * peak: most bytes ever active; need: bytes that are missing now. */
-static inline size_t gr_backing_watermark(size_t peak, size_t need) {
-    return peak + need + (peak + need) / 128;
+ * is or ever was in use at once. A request that would exceed it takes idle memory first, if there is
+ * any. peak: most bytes ever active; active: now; need: bytes that are missing now. */
+static inline size_t gr_backing_watermark(size_t peak, size_t active, size_t need) {
+    size_t most = gr_max(peak, active + need);
+    return most + most / 128;
 }
 
 #endif

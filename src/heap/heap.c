@@ -226,11 +226,12 @@ static struct gr_block *lock_live(granary *g, gr_addr addr, struct gr_pool **poo
     if (!b) return NULL;
     *pool = gr_slab_owner(b);
     gr_lock_take(&(*pool)->lock);
-    /* Looked up again: the first look was without the lock, and another thread may have freed it. */
-    b = gr_pool_live_at(*pool, addr);
-    if (!b) gr_lock_give(&(*pool)->lock);
-    return b;
+    /* The first look was without the lock, and another thread may have freed the block meanwhile. */
+    if (GR_LIKELY(b->addr == addr && b->state == GR_BLOCK_LIVE)) return b;
+    gr_lock_give(&(*pool)->lock);
+    return NULL;
 }
+
 
 /* Nobody uses the block any more: the one end of every free. The pool is locked. */
 static void complete(struct gr_pool *pool, struct gr_block *b) {

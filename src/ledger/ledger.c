@@ -26,8 +26,9 @@ void gr_ledger_add(struct gr_ledger *ledger, struct gr_tally *tally, enum gr_cla
 void gr_ledger_remove(struct gr_ledger *ledger, struct gr_tally *tally) {
     gr_lock_take(&ledger->lock);
     for (int f = 0; f < GR_FIGURES; f++) {
-        ledger->gone_up[tally->class][f] += tally->up[f];
-        ledger->gone_down[tally->class][f] += tally->up[f] - gr_tally_now(tally, (enum gr_figure)f);
+        int64_t up = gr_tally_up(tally, (enum gr_figure)f);
+        ledger->gone_up[tally->class][f] += up;
+        ledger->gone_down[tally->class][f] += up - gr_tally_now(tally, (enum gr_figure)f);
     }
     gr_list_remove(&tally->link);
     gr_lock_give(&ledger->lock);
@@ -167,8 +168,9 @@ static void read_blocks(const struct gr_ledger *ledger, int sum, int figure, str
     GR_LIST_FOR(link, &ledger->tallies) {
         const struct gr_tally *tally = tally_of(link);
         if (sum != (int)tally->class && sum != GR_ALL) continue;
-        out->total_up += tally->up[figure];
-        out->total_down += tally->up[figure] - gr_tally_now(tally, (enum gr_figure)figure);
+        int64_t up = gr_tally_up(tally, (enum gr_figure)figure);
+        out->total_up += up;
+        out->total_down += up - gr_tally_now(tally, (enum gr_figure)figure);
     }
     out->current = out->total_up - out->total_down;
 }

@@ -39,6 +39,9 @@ enum gr_figure {
     GR_FIGURES
 };
 
+/* What was added in all: a block that becomes active is one that is allocated. */
+enum gr_total { GR_UP_BYTES, GR_UP_REQUESTED, GR_UP_BLOCKS, GR_TOTALS };
+
 /* Figures of memory. */
 enum gr_memory_figure {
     GR_RESERVED_BYTES,
@@ -49,7 +52,7 @@ enum gr_memory_figure {
 struct gr_tally {
     struct gr_lock *guard;      /* constant: the pool's lock */
     enum gr_class class;        /* constant */
-    int64_t up[GR_FIGURES];     /* under guard: everything ever added */
+    int64_t up[GR_TOTALS];      /* under guard: everything ever added */
     int64_t left[GR_FIGURES];   /* under guard: ceiling less current value */
     int64_t ceiling[GR_FIGURES];/* written under guard and ledger lock */
     struct gr_list link;        /* under ledger lock */
@@ -84,14 +87,19 @@ static inline int64_t gr_tally_now(const struct gr_tally *tally, enum gr_figure 
     return tally->ceiling[figure] - tally->left[figure];
 }
 
+static inline int64_t gr_tally_up(const struct gr_tally *tally, enum gr_figure figure) {
+    return tally->up[figure == GR_REQUESTED_BYTES                              ? GR_UP_REQUESTED
+                     : figure == GR_ALLOCATIONS || figure == GR_ACTIVE_BLOCKS ? GR_UP_BLOCKS
+                                                                              : GR_UP_BYTES];
+}
+
 GR_MUST static inline bool gr_ledger_alloc(struct gr_tally *tally, size_t size, size_t requested) {
-    const int64_t delta[GR_FIGURES] = {(int64_t)size, (int64_t)size, (int64_t)requested, 1, 1};
-    int64_t sign = 0;
-    for (int f = 0; f < GR_FIGURES; f++) {
-        tally->up[f] += delta[f];
-        sign |= tally->left[f] -= delta[f];
-    }
-    return sign < 0;
+    tally->up[GR_UP_BYTES] += (int64_t)size;
+    tally->up[GR_UP_REQUESTED] += (int64_t)requested;
+    tally->up[GR_UP_BLOCKS] += 1;
+    return ((tally->left[GR_ALLOCATED_BYTES] -= (int64_t)size) | (tally->left[GR_ACTIVE_BYTES] -= (int64_t)size) |
+            (tally->left[GR_REQUESTED_BYTES] -= (int64_t)requested) | (tally->left[GR_ALLOCATIONS] -= 1) |
+            (tally->left[GR_ACTIVE_BLOCKS] -= 1)) < 0;
 }
 
 /* The block is no longer the caller's; and it may be used again. */

@@ -2,9 +2,9 @@
  * Backing: how large the extents are that back new memory. */
 #include "policy/backing.h"
 
-/* From 20 MiB on kernels lose no bandwidth; twice that halves the driver calls and still leaves
- * little behind when a block pins one (doc/benchmarks.md compares sizes). */
-enum { USUAL = 20 };
+/* Granules. From 20 MiB on kernels lose no bandwidth, and a block that pins an extent of that size
+ * keeps little memory from moving (doc/benchmarks.md compares sizes). */
+enum { USUAL = 10 };
 
 size_t gr_backing_next(const struct gr_backing *b) {
     if (b->class == GR_SMALL) return 1;

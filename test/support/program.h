@@ -46,7 +46,8 @@ struct program_block {
     uint32_t born;      /* tick of the owner */
     uint64_t capture;   /* that it was allocated in, by serial; 0: none */
     int pool;           /* of that capture */
-    unsigned pins;      /* graphs that use it, one bit each: by place */
+    bool launched;      /* the graph of that capture was */
+    unsigned pins;      /* graphs whose nodes use it, by place, and captures, by place from bit 16 */
 };
 
 struct program_event {
@@ -71,7 +72,6 @@ struct program_capture {
     granary_capture capture;
     uint64_t serial;
     int pool, origin;
-    unsigned pins; /* blocks from outside that its nodes use, by place */
 };
 
 struct program_graph {
@@ -90,6 +90,7 @@ struct program {
     uint64_t seed, ids, serials;
     size_t memory;
     bool helped; /* a second thread makes some of the calls */
+    int width;   /* streams that it uses */
     struct program_stream streams[PROGRAM_STREAMS];
     struct program_block blocks[PROGRAM_BLOCKS];
     struct program_event events[PROGRAM_EVENTS];
@@ -99,8 +100,12 @@ struct program {
     granary_scope scopes[4];
     int scope_pools[4], scope_count;
     gr_cu_event scratch;
+    struct { /* freed in a capture with other users, to count what comes back within it */
+        void *ptr;
+        uint64_t capture;
+    } freed[16];
+    unsigned freed_next;
     struct helper *helper;
-    uint64_t forbidden; /* calls that no capture may see, made so far */
     struct program_tally { /* what was tried, to see that programs do something */
         uint64_t programs, operations, kernels, nodes, foreign, launches, captures, broken, reused, failed;
     } tally;
@@ -121,7 +126,8 @@ int program_pick_stream(struct program *p); /* a live one */
 bool program_capturing(const struct program *p, int stream); /* in a capture that is valid */
 bool program_quiet(const struct program *p);                 /* no capture is open */
 bool program_link(struct program *p, int from, int to);      /* `to` waits for `from`; both outside captures or one of them */
-void program_node_capture(struct program *p, const struct program_block *b, int capture);
+bool program_sync(struct program *p); /* the host waits for everything; no capture is open */
+void program_host_order(struct program *p);
 
 /* Operations on captures, graphs and pools (program_graph.c); false after a fault. */
 bool program_capture_begin(struct program *p);

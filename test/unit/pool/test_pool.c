@@ -84,7 +84,7 @@ START_TEST(a_block_that_was_taken_is_in_the_table_and_has_no_foreign_users) {
     struct gr_block *b = lone_pool_take(&lone, 3 * GR_MIB, 1);
     ck_assert_uint_eq(b->state, GR_BLOCK_LIVE);
     ck_assert_uint_eq(b->u.live.requested, 3 * GR_MIB);
-    ck_assert_ptr_null(b->u.live.foreign);
+    ck_assert_ptr_null(b->u.live.uses);
     ck_assert_ptr_eq(gr_pool_live_at(&lone.pool, b->addr), b);
     ck_assert_ptr_null(gr_pool_live_at(&lone.pool, b->addr + 512)); /* inside is not at */
     ck_assert_ptr_null(gr_pool_live_at(&lone.pool, b->addr + 3 * GR_MIB));

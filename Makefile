@@ -263,8 +263,12 @@ $(gpu_bin): $(B)/test/gpu/%: test/gpu/%.c $(B)/flags $(B)/toolkit $(static) | $(
 asan ubsan tsan: ## Run unit, property and fault tests under a sanitizer.
 	@$(MAKE) --no-print-directory V=$@ unit prop fault
 
-valgrind: $(B)/test/unit/runner $(fakes) ## Run the unit tests under valgrind.
-	@$(run) CK_FORK=no valgrind -q --error-exitcode=1 --leak-check=full --show-leak-kinds=definite,possible $<
+# In processes of their own, as usual: tests that die on purpose would take the others along. Test
+# cases with the tag "large" are left out: they need more addresses, or more time, than valgrind has.
+valgrind: valgrind-0 valgrind-1 ## Run the unit tests under valgrind.
+valgrind-%: $(B)/test/unit/runner $(fakes)
+	@$(run) CK_TIMEOUT_MULTIPLIER=40 CK_EXCLUDE_TAGS=large RUNNER_SHARD=$*/2 valgrind -q --error-exitcode=1 \
+	    --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite $<
 
 cov: ## Run the tests with coverage; the table goes to build/cov/coverage.txt.
 	@find build/cov -name '*.gcda' -delete 2>/dev/null || true

@@ -59,23 +59,22 @@ struct granary_sim_config {
     int driver_version;               /* default 13000 */
     enum granary_sim_backing backing; /* default ACCOUNTING */
     enum granary_sim_clock clock;     /* default AT_ONCE */
-    int vmm; /* 1: virtual memory management works; 0: attribute 102 is 0 and its calls give 801; default 1 */
-    int strict; /* 1: abort, with a report, on what a real driver would corrupt; default 1 */
-    size_t
-        max_reserve_bytes; /* a larger single reservation is refused with 2, as on small boards. default SIZE_MAX */
-    int create_refused_code; /* not 0: every cuMemCreate answers this, whatever is free. default 0 */
-    int rdma_attribute;      /* value of attribute 110. default 1 */
-    int rdma_access_code; /* not 0: cuMemSetAccess on RDMA-capable memory answers this (999 on WSL2). default 0 */
-    int fabric; /* 1: cuMemCreate accepts fabric handles; 0: it answers 800, as without IMEX. default 0 */
-    int reuse_stream_handles; /* 1: a destroyed stream's value is the next stream's, as with real drivers; default 1 */
+    int vmm;                  /* 0: no virtual memory: attribute 102 is 0, its calls give 801. default 1 */
+    int strict;               /* 1: abort, with a report, on misuse; 0: the real code. default 1 */
+    size_t max_reserve_bytes; /* a larger reservation gives 2, as on small boards. default SIZE_MAX */
+    int create_refused_code;  /* not 0: every cuMemCreate answers this. default 0 */
+    int rdma_attribute;       /* value of attribute 110. default 1 */
+    int rdma_access_code;     /* not 0: what cuMemSetAccess says of RDMA-capable memory. default 0 */
+    int fabric;               /* 0: fabric handles give 800, as without IMEX. default 0 */
+    int reuse_stream_handles; /* 1: a destroyed stream's value is the next stream's. default 1 */
     int oracle;               /* 0: keep no happens-before order and check none. default 1 */
-    int hang_ms; /* a synchronisation on a held stream with no progress for this long is a deadlock. default 5000 */
+    int hang_ms;              /* a wait in which nothing moves for so long is a deadlock. default 5000 */
 };
 
 GRANARY_API void granary_sim_config_init(struct granary_sim_config *config);
 
 /* Opens the process's simulated driver; NULL means the defaults.
- * Fails: INVALID, BUSY (one is open), HOST_MEMORY. */
+ * Fails: INVALID, BUSY (one is open). */
 GRANARY_API int granary_sim_open(const struct granary_sim_config *config);
 
 /* What is held, in all. All zero when nothing leaks. */

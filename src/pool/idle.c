@@ -50,7 +50,7 @@ static struct gr_block *choose(const struct gr_pool *pool, size_t want, uint32_t
 }
 
 bool gr_idle_claim(struct gr_pool *pool, size_t want, uint32_t epoch, struct gr_idle *out) {
-    if (!gr_slab_reserve(&pool->blocks, 3)) return false; /* two edges, and one cut if unmapping stops half way */
+    if (!gr_slab_reserve(&pool->blocks, 3)) return false; /* two edges, and the spare */
     gr_pool_settle(pool);
     struct gr_block *b = choose(pool, want, epoch);
     if (!b) return false;
@@ -69,6 +69,8 @@ bool gr_idle_claim(struct gr_pool *pool, size_t want, uint32_t epoch, struct gr_
     }
     gr_block_become(b, GR_BLOCK_MOVING);
     *out = (struct gr_idle){.segment = segment, .block = b, .bytes = b->size, .epoch = b->epoch};
+    /* Taken now: hits may use up what the slab has until the claim ends. */
+    if (segment->kind == GR_SEGMENT_EXPANDABLE) out->spare = gr_slab_take(&pool->blocks);
     return true;
 }
 
@@ -88,6 +90,7 @@ void gr_idle_finish(struct gr_pool *pool, struct gr_idle *idle) {
         gr_pool_put(pool, b);
         return;
     }
+    gr_slab_give(&pool->blocks, idle->spare);
     size_t from = gr_range_slot_of(range, b->addr), to = gr_range_slot_of(range, gr_block_end(b) - 1) + 1;
     size_t gone = from; /* extents are unmapped from the left */
     while (gone < to && !range->slot[gone]) gone++;

@@ -20,6 +20,7 @@ struct gr_idle {
     struct gr_block *block; /* MOVING; covers whole extents, or a whole classic segment */
     size_t bytes;
     uint32_t epoch;         /* when its newest part was freed */
+    struct gr_block *spare; /* for the cut when unmapping stops half way; NULL for a classic segment */
 };
 
 /* Claims idle memory that was freed in the given epoch or before: about `want` bytes from the block

@@ -5,10 +5,14 @@
 #define SUPPORT_FIXTURE_H
 
 #include <check.h>
+#include <stdlib.h>
 
 #include <granary/sim.h>
 
 #include "base/base.h"
+
+/* Tests that fail because of a fault that is known and not mended yet run with this variable set. */
+#define FIXTURE_OPEN_QUESTIONS (getenv("GRANARY_TEST_OPEN") != NULL)
 
 /* Changes the configuration before it is opened; NULL in its place changes nothing. */
 typedef void fixture_change(struct granary_sim_config *sim, struct granary_options *options);

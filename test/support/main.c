@@ -33,21 +33,29 @@ static void show_stderr(FILE *aside, int saved, int failed) {
     fclose(aside);
 }
 
-/* CK_RUN_SUITE, CK_RUN_CASE, CK_FORK and the other variables of Check hold as usual. */
+/* RUNNER_SHARD=i/n runs each n-th suite, from the i-th (from 0), so that n processes share the work.
+ * CK_RUN_SUITE, CK_RUN_CASE, CK_FORK and the other variables of Check hold as usual. */
 int main(void) {
-    const char *verbosity = getenv("CK_VERBOSITY");
+    const char *verbosity = getenv("CK_VERBOSITY"), *shard = getenv("RUNNER_SHARD");
     struct timespec start, end;
     SRunner *runner = srunner_create(NULL);
     FILE *aside;
-    int ran, failed, saved, suites = 0;
+    int ran, failed, saved, suites = 0, first = 0, step = 1;
 
     /* Options of the person who runs the tests must not change what they test. */
     unsetenv("GRANARY_CONF");
     unsetenv("PYTORCH_CUDA_ALLOC_CONF");
     unsetenv("PYTORCH_ALLOC_CONF");
 
-    for (const runner_maker *make = runner_suites; *make != NULL; make++, suites++)
-        srunner_add_suite(runner, (*make)());
+    if (shard != NULL && (sscanf(shard, "%d/%d", &first, &step) != 2 || first < 0 || step < 1)) {
+        fprintf(stderr, "RUNNER_SHARD=%s is not i/n\n", shard);
+        return EXIT_FAILURE;
+    }
+    for (int i = 0; runner_suites[i] != NULL; i++) {
+        if (i % step != first) continue;
+        srunner_add_suite(runner, runner_suites[i]());
+        suites++;
+    }
     aside = hide_stderr(&saved);
     clock_gettime(CLOCK_MONOTONIC, &start);
     srunner_run_all(runner, verbosity != NULL ? CK_ENV : CK_SILENT);

@@ -39,7 +39,7 @@ void model_reset_peaks(struct model *model);
  * not, with both values, in words. */
 const char *model_compare(const struct model *model, const struct granary_stats *stats, char words[128]);
 
-/* Writes the pattern into every page of the block, first and last byte included; and looks whether
+/* Writes the pattern at every 64 KiB of the block and at its end; and looks whether
  * it is still there. The addresses must be real memory (GRANARY_SIM_MEMORY). */
 void model_fill(const struct model_block *block);
 bool model_intact(const struct model_block *block);

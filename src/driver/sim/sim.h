@@ -9,7 +9,7 @@
 #include "base/base.h"
 
 /* Takes a share, and opens a simulation with the defaults when none is open.
- * Returns OK or HOST_MEMORY. */
+ * Returns OK. */
 GR_MUST int gr_sim_attach(void);
 
 /* Gives the share back. The last one closes a simulation that attaching opened, unless something in

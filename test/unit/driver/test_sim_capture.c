@@ -4,8 +4,6 @@
 
 #include "test_sim_support.h"
 
-enum { GLOBAL, THREAD_LOCAL, RELAXED, ELSEWHERE /* a GLOBAL capture, the call from another thread */ };
-
 static void setup(void) {
     up(defaults());
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The simulated device as a whole: start and end, contexts, facts, classic memory, and real bytes. */
 #include <pthread.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "test_sim_support.h"
 

@@ -7,6 +7,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "driver/driver.h"
 #include "granary/sim.h"
@@ -19,6 +21,9 @@
 #define USE(stream, ptr, size, id) granary_sim_use(stream, at(ptr), size, 1, id, GRANARY_SIM_SITE)
 
 #define G (2 * GR_MIB)
+
+/* Modes of a capture. */
+enum { GLOBAL, THREAD_LOCAL, RELAXED, ELSEWHERE /* a GLOBAL capture, the call from another thread */ };
 
 __attribute__((unused)) static int got;
 static struct gr_table cu;
@@ -53,6 +58,28 @@ static inline void down(void) {
     OK(cu.cuCtxPopCurrent(NULL));
     OK(cu.cuDevicePrimaryCtxRelease(0));
     ck_assert_int_eq(granary_sim_close(), GRANARY_OK);
+}
+
+/* The misuse ends its process, with a report. It opens a simulation of its own: one that was open
+ * before the fork would answer 3. */
+static inline void stops(void (*misuse)(void)) {
+    int ends[2], status = 0;
+    char text[64] = "";
+    ck_assert_int_eq(pipe(ends), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        /* A failed assertion would go on with the runner's next test, in the child. */
+        if (granary_sim_open(NULL) != GRANARY_OK || granary_sim_close() != GRANARY_OK) _exit(1);
+        misuse();
+        _exit(0);
+    }
+    close(ends[1]);
+    ssize_t length = read(ends[0], text, sizeof text - 1);
+    close(ends[0]);
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_msg(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT, "the misuse was let through");
+    ck_assert_msg(length > 0 && strncmp(text, "granary sim: ", 13) == 0, "no report but '%s'", text);
 }
 
 static inline struct granary_sim_held held(void) {

@@ -154,6 +154,27 @@ START_TEST(a_claim_that_is_stripped_half_way_is_half_hole_half_free) {
 }
 END_TEST
 
+START_TEST(hits_may_use_up_every_tile_while_a_claim_is_under_way) {
+    /* The cut that a half stripped claim needs must not depend on what hits have left in the slab. */
+    struct gr_block *keep, *b = lone_pool_take(&lone, 4 * G, 1), *cut;
+    keep = lone_pool_take(&lone, G, 1);
+    lone_pool_put(&lone, lone_pool_take(&lone, 6 * G, 1));
+    lone_pool_put(&lone, b);
+    ck_assert_str_eq(lone_pool_tiles(segment), "F4 L1 F6 H21");
+    ck_assert(claim(4, UINT32_MAX));
+    ck_assert_str_eq(lone_pool_tiles(segment), "M4 L1 F6 H21");
+    cut = lone_pool_take(&lone, G, 1); /* a hit that cuts */
+    void *taken[512];
+    size_t count = 0;
+    while (lone.pool.blocks.spare > 0) taken[count++] = gr_slab_take(&lone.pool.blocks); /* and all those after it */
+    finish(1);
+    ck_assert_str_eq(lone_pool_tiles(segment), "H1 F3 L1 L1 F5 H21");
+    while (count > 0) gr_slab_give(&lone.pool.blocks, taken[--count]);
+    lone_pool_put(&lone, keep);
+    lone_pool_put(&lone, cut);
+}
+END_TEST
+
 START_TEST(counting_stops_at_enough) {
     struct gr_block *a = lone_pool_take(&lone, 2 * G, 1), *keep = lone_pool_take(&lone, G, 1),
                     *b = lone_pool_take(&lone, 3 * G, 1);
@@ -199,6 +220,7 @@ Suite *suite_idle(void) {
     tcase_add_test(cases, memory_that_was_freed_later_than_asked_is_left_alone);
     tcase_add_test(cases, the_smallest_block_that_has_enough_is_chosen);
     tcase_add_test(cases, a_claim_that_is_stripped_half_way_is_half_hole_half_free);
+    tcase_add_test(cases, hits_may_use_up_every_tile_while_a_claim_is_under_way);
     tcase_add_test(cases, counting_stops_at_enough);
     suite_add_tcase(suite, cases);
     tcase_add_checked_fixture(classic, open_classic, teardown);

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Memory is taken from where it is idle, never before an event has proved it, and trimming gives
+ * back what can be given back. The device's clock is the test's: work stays pending until it is run. */
+#include <check.h>
+
+#include "heap/heap.h"
+#include "support/fixture.h"
+
+static granary *g;
+static granary_stream a, b;
+
+static void manual_64_mib(struct granary_sim_config *sim, struct granary_options *options) {
+    (void)options;
+    sim->memory_bytes = 64 * GR_MIB;
+    sim->clock = GRANARY_SIM_MANUAL;
+    sim->hang_ms = 200;
+}
+static void of_64_mib(struct granary_sim_config *sim, struct granary_options *options) {
+    (void)options;
+    sim->memory_bytes = 64 * GR_MIB;
+}
+static void manual_classic(struct granary_sim_config *sim, struct granary_options *options) {
+    manual_64_mib(sim, options);
+    options->expandable_segments = 0;
+}
+
+static void open_with(fixture_change *change) {
+    g = fixture_open(change);
+    a = fixture_stream(g);
+    b = fixture_stream(g);
+}
+
+static void close_all(void) {
+    granary_sim_run_all();
+    const char *broken = granary_verify(g);
+    ck_assert_msg(broken == NULL, "%s", broken);
+    struct granary_sim_findings findings = {.struct_size = sizeof findings};
+    granary_sim_get_findings(&findings);
+    ck_assert_msg(findings.count == 0, "%s", findings.first);
+    ck_assert_int_eq(granary_stream_destroy(g, a), GRANARY_OK);
+    ck_assert_int_eq(granary_stream_destroy(g, b), GRANARY_OK);
+    fixture_close(g);
+}
+
+static void use(granary_stream stream, void *ptr, size_t size, uint64_t id) {
+    ck_assert_int_eq(granary_sim_use(stream, ptr, size, 1, id, GRANARY_SIM_SITE), 0);
+}
+
+static int64_t reserved(void) {
+    return fixture_stats(g).reserved_bytes.all.current;
+}
+
+static uint64_t calls(enum gr_entry entry) {
+    return gr_tap_count(&g->driver.tap, entry);
+}
+
+/* ---- reclaim ---------------------------------------------------------------------------------- */
+
+/* The oracle of the simulation, strict, aborts if memory goes before the host saw its work end. */
+START_TEST(memory_under_pending_work_is_waited_for_and_only_then_moved) {
+    open_with(manual_64_mib);
+    void *p = fixture_alloc(g, 60 * GR_MIB, a);
+    use(a, p, 60 * GR_MIB, 1);
+    fixture_free(g, p);
+    void *q = fixture_alloc(g, 60 * GR_MIB, b);
+    use(b, q, 60 * GR_MIB, 2);
+    ck_assert_uint_eq(calls(GR_ENTRY_cuCtxSynchronize), 0);
+    ck_assert_uint_eq(calls(GR_ENTRY_cuStreamSynchronize), 0);
+    ck_assert_int_eq(fixture_stats(g).out_of_memory, 0);
+    close_all();
+}
+END_TEST
+
+START_TEST(memory_that_is_known_idle_goes_before_memory_that_must_be_waited_for) {
+    open_with(of_64_mib);
+    granary_stream c = fixture_stream(g);
+    ck_assert_int_eq(granary_sim_hold(a), GRANARY_OK);
+    void *p = fixture_alloc(g, 20 * GR_MIB, a), *q = fixture_alloc(g, 20 * GR_MIB, b);
+    use(a, p, 4096, 1);
+    fixture_free(g, p); /* busy */
+    fixture_free(g, q); /* never used */
+    (void)fixture_alloc(g, 40 * GR_MIB, c); /* 24 are there, 16 are to be found */
+    ck_assert_uint_eq(calls(GR_ENTRY_cuEventSynchronize), 0);
+    ck_assert_uint_gt(fixture_held().pending_work, 0);
+    ck_assert_ptr_eq(fixture_alloc(g, 20 * GR_MIB, a), p); /* untouched */
+    ck_assert_int_eq(granary_sim_release(a), GRANARY_OK);
+    ck_assert_int_eq(granary_stream_destroy(g, c), GRANARY_OK);
+    close_all();
+}
+END_TEST
+
+START_TEST(holes_between_live_blocks_of_the_pool_itself_are_used_first) {
+    open_with(manual_64_mib);
+    void *p[6], *other = fixture_alloc(g, 8 * GR_MIB, b);
+    fixture_free(g, other);
+    for (int i = 0; i < 6; i++) p[i] = fixture_alloc(g, i % 2 ? 2 * GR_MIB : 16 * GR_MIB, a);
+    for (int i = 0; i < 6; i += 2) fixture_free(g, p[i]);
+    ck_assert_int_eq(reserved(), 62 * GR_MIB);
+    (void)fixture_alloc(g, 50 * GR_MIB, a); /* 48 lie in three pieces, 2 the device still has */
+    ck_assert_ptr_eq(fixture_alloc(g, 8 * GR_MIB, b), other);
+    for (int i = 1; i < 6; i += 2) fixture_free(g, p[i]); /* their addresses stayed valid */
+    close_all();
+}
+END_TEST
+
+START_TEST(small_blocks_give_their_idle_granules_to_large_ones) {
+    enum { COUNT = 32 * 4096 / 16 }; /* 64 MiB in pieces of 8 KiB */
+    static void *p[COUNT];
+    open_with(manual_64_mib);
+    for (int i = 0; i < COUNT; i++) p[i] = fixture_alloc(g, 8192, a);
+    ck_assert_int_eq(reserved(), 64 * GR_MIB);
+    for (int i = 0; i < COUNT; i++) fixture_free(g, p[i]);
+    (void)fixture_alloc(g, 64 * GR_MIB, a);
+    ck_assert_int_eq(reserved(), 64 * GR_MIB);
+    close_all();
+}
+END_TEST
+
+START_TEST(a_live_byte_pins_its_granule_and_no_more) {
+    open_with(manual_64_mib);
+    void *whole = fixture_alloc(g, 64 * GR_MIB, a);
+    fixture_free(g, whole);
+    ck_assert_int_eq(fixture_trim(g, 0), 64 * GR_MIB);
+    void *p[32], *tiny[32];
+    for (int i = 0; i < 31; i++) {
+        tiny[i] = fixture_alloc(g, GR_MIB, b); /* two to a granule */
+        p[i] = fixture_alloc(g, GR_MIB, b);
+    }
+    for (int i = 0; i < 31; i++) fixture_free(g, p[i]);
+    for (int i = 0; i < 31; i++)
+        if (i != 15) fixture_free(g, tiny[i]);
+    (void)fixture_alloc(g, 62 * GR_MIB, a);
+    fixture_free(g, tiny[15]);
+    close_all();
+}
+END_TEST
+
+START_TEST(classic_segments_of_other_streams_are_given_back_before_failure) {
+    open_with(manual_classic);
+    void *p = fixture_alloc(g, 60 * GR_MIB, a);
+    use(a, p, 4096, 1);
+    fixture_free(g, p);
+    void *q = fixture_alloc(g, 60 * GR_MIB, b); /* cuMemFree waits for the work by itself */
+    use(b, q, 4096, 2);
+    ck_assert_int_eq(fixture_stats(g).segments.all.current, 1);
+    close_all();
+}
+END_TEST
+
+/* ---- trim ------------------------------------------------------------------------------------- */
+
+START_TEST(trimming_gives_all_idle_memory_and_empty_ranges_back) {
+    open_with(manual_64_mib);
+    void *p = fixture_alloc(g, 20 * GR_MIB, a), *q = fixture_alloc(g, 1000, b);
+    use(a, p, 20 * GR_MIB, 1);
+    fixture_free(g, p);
+    ck_assert_uint_eq(fixture_trim(g, 0), 20 * GR_MIB);
+    struct granary_stats s = fixture_stats(g);
+    ck_assert_int_eq(s.reserved_bytes.all.current, 2 * GR_MIB);
+    ck_assert_int_eq(s.ranges, 1); /* the one with the live block */
+    ck_assert_uint_eq(fixture_held().reservations, 1);
+    ck_assert_uint_eq(fixture_held().handle_bytes, 2 * GR_MIB);
+    fixture_free(g, q);
+    ck_assert_uint_eq(fixture_trim(g, 0), 2 * GR_MIB);
+    ck_assert_int_eq(fixture_stats(g).reserved_address_bytes, 0);
+    ck_assert_uint_eq(fixture_trim(g, 0), 0);
+    (void)fixture_alloc(g, 20 * GR_MIB, a); /* and it can begin again */
+    close_all();
+}
+END_TEST
+
+START_TEST(trimming_to_an_amount_gives_back_no_more_than_it_must) {
+    open_with(manual_64_mib);
+    void *p[10];
+    for (int i = 0; i < 10; i++) p[i] = fixture_alloc(g, 3 * GR_MIB, a); /* 30 MiB */
+    for (int i = 0; i < 10; i++) fixture_free(g, p[i]);
+    ck_assert_uint_eq(fixture_trim(g, 64 * GR_MIB), 0);
+    ck_assert_int_eq(reserved(), 30 * GR_MIB);
+    ck_assert_uint_gt(fixture_trim(g, 13 * GR_MIB), 0);
+    ck_assert_int_le(reserved(), 13 * GR_MIB);
+    close_all();
+}
+END_TEST
+
+START_TEST(trimming_classic_segments_leaves_those_in_use) {
+    open_with(manual_classic);
+    void *p = fixture_alloc(g, 2 * GR_MIB, a), *q = fixture_alloc(g, 30 * GR_MIB, b), *small = fixture_alloc(g, 1, a);
+    use(b, q, 4096, 1);
+    fixture_free(g, q);
+    fixture_free(g, small);
+    ck_assert_uint_eq(fixture_trim(g, 0), 32 * GR_MIB);
+    ck_assert_int_eq(reserved(), 20 * GR_MIB);
+    fixture_free(g, p);
+    ck_assert_uint_eq(fixture_trim(g, 0), 20 * GR_MIB);
+    ck_assert_uint_eq(fixture_held().allocations, 0);
+    close_all();
+}
+END_TEST
+
+START_TEST(trimming_while_a_stream_is_captured_spares_its_memory_and_its_capture) {
+    gr_cu_graph graph = NULL;
+    open_with(manual_64_mib);
+    fixture_free(g, fixture_alloc(g, 10 * GR_MIB, b));
+    void *p = fixture_alloc(g, 20 * GR_MIB, a);
+    fixture_free(g, p); /* with no event behind it when the capture begins */
+    if (g->driver.call.cuStreamBeginCapture(a, GR_CU_CAPTURE_MODE_RELAXED) == GR_CU_NOT_SUPPORTED) return;
+    size_t released = 0;
+    (void)granary_trim(g, 0, &released);
+    ck_assert_uint_eq(released, 10 * GR_MIB);
+    ck_assert_int_eq(g->driver.call.cuStreamEndCapture(a, &graph), GR_CU_SUCCESS);
+    ck_assert_int_eq(g->driver.call.cuGraphDestroy(graph), GR_CU_SUCCESS);
+    ck_assert_uint_eq(fixture_trim(g, 0), 20 * GR_MIB);
+    close_all();
+}
+END_TEST
+
+/* Fails as of this writing: the handle of the destroyed stream is given to the driver. */
+START_TEST(a_stream_that_was_destroyed_does_not_keep_its_memory) {
+    /* As its work is over: the block was freed, the stream destroyed, the device is idle. */
+    open_with(manual_64_mib);
+    granary_stream gone = fixture_stream(g);
+    void *p = fixture_alloc(g, 60 * GR_MIB, gone);
+    use(gone, p, 4096, 1);
+    fixture_free(g, p);
+    granary_sim_run_all();
+    ck_assert_int_eq(granary_stream_destroy(g, gone), GRANARY_OK);
+    (void)fixture_alloc(g, 60 * GR_MIB, a);
+    close_all();
+}
+END_TEST
+
+/* Fails as of this writing: the new stream is handed the block while the old one's kernel runs. */
+START_TEST(a_stream_with_the_value_of_a_destroyed_one_is_ordered_after_its_work) {
+    open_with(manual_64_mib);
+    granary_stream old = fixture_stream(g);
+    void *p = fixture_alloc(g, 4 * GR_MIB, old);
+    use(old, p, 4096, 1);
+    fixture_free(g, p);
+    ck_assert_int_eq(granary_stream_destroy(g, old), GRANARY_OK);
+    granary_stream new = fixture_stream(g);
+    ck_assert_ptr_eq(new, old); /* as real drivers do */
+    void *q = fixture_alloc(g, 4 * GR_MIB, new);
+    use(new, q, 4096, 2); /* the strict oracle aborts when q == p and nothing orders the two */
+    ck_assert_int_eq(granary_stream_destroy(g, new), GRANARY_OK);
+    close_all();
+}
+END_TEST
+
+Suite *suite_reclaim(void) {
+    Suite *suite = suite_create("reclaim");
+    TCase *cases = tcase_create("reclaim");
+    tcase_add_test(cases, memory_under_pending_work_is_waited_for_and_only_then_moved);
+    tcase_add_test(cases, memory_that_is_known_idle_goes_before_memory_that_must_be_waited_for);
+    tcase_add_test(cases, holes_between_live_blocks_of_the_pool_itself_are_used_first);
+    tcase_add_test(cases, small_blocks_give_their_idle_granules_to_large_ones);
+    tcase_add_test(cases, a_live_byte_pins_its_granule_and_no_more);
+    tcase_add_test(cases, classic_segments_of_other_streams_are_given_back_before_failure);
+    tcase_add_test(cases, trimming_gives_all_idle_memory_and_empty_ranges_back);
+    tcase_add_test(cases, trimming_to_an_amount_gives_back_no_more_than_it_must);
+    tcase_add_test(cases, trimming_classic_segments_leaves_those_in_use);
+    tcase_add_test(cases, trimming_while_a_stream_is_captured_spares_its_memory_and_its_capture);
+    if (FIXTURE_OPEN_QUESTIONS) {
+        tcase_add_test(cases, a_stream_that_was_destroyed_does_not_keep_its_memory);
+        tcase_add_test(cases, a_stream_with_the_value_of_a_destroyed_one_is_ordered_after_its_work);
+    }
+    suite_add_tcase(suite, cases);
+    return suite;
+}

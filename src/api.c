@@ -300,18 +300,22 @@ int granary_stream_create(granary *g, granary_stream *out) {
     return status == GRANARY_OK ? GRANARY_OK : fail(g, "granary_stream_create", status, "%s", "");
 }
 
-int granary_stream_destroyed(granary *g, granary_stream stream) {
-    if (!g) return GRANARY_INVALID;
-    if (!stream) return fail(g, "granary_stream_destroyed", GRANARY_INVALID, "the default stream cannot be destroyed");
+/* The stream's handle is no longer looked for. */
+static int bury(granary *g, const char *call, granary_stream stream) {
+    if (!stream) return fail(g, call, GRANARY_INVALID, "the default stream cannot be destroyed");
     int status = gr_heap_bury(g, stream);
     if (status == GRANARY_BUSY)
-        return fail(g, "granary_stream_destroyed", status,
-                    "stream %p is being captured, or is another thread's default stream", (void *)stream);
-    return status == GRANARY_OK ? GRANARY_OK : fail(g, "granary_stream_destroyed", status, "%s", "");
+        return fail(g, call, status, "stream %p is being captured, or is another thread's default stream", (void *)stream);
+    return status == GRANARY_OK ? GRANARY_OK : fail(g, call, status, "%s", "");
+}
+
+int granary_stream_destroyed(granary *g, granary_stream stream) {
+    return g ? bury(g, "granary_stream_destroyed", stream) : GRANARY_INVALID;
 }
 
 int granary_stream_destroy(granary *g, granary_stream stream) {
-    int status = granary_stream_destroyed(g, stream);
+    if (!g) return GRANARY_INVALID;
+    int status = bury(g, "granary_stream_destroy", stream);
     if (status != GRANARY_OK) return status;
     status = gr_driver_begin(&g->driver);
     if (status == GRANARY_OK) {

@@ -173,7 +173,9 @@ int gr_heap_bury(granary *g, gr_cu_stream handle) {
     if (route) {
         status = gr_defer_bury(&g->defer, route->stream);
         if (status == GRANARY_OK) status = gr_stream_bury(route->stream, &g->driver);
-        if (status == GRANARY_OK)
+        if (status != GRANARY_OK)
+            gr_defer_unbury(&g->defer, route->stream);
+        else
             GR_HEAP_FOR(heap, g)
                 GR_ROUTE_FOR(r, heap)
                     if (r->stream == route->stream) gr_route_hide(&heap->routes, r);

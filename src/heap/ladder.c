@@ -60,7 +60,10 @@ static bool move_idle(granary *g, struct gr_pool *pool, size_t *need, bool may_w
 static int supply(granary *g, struct gr_pool *pool, size_t need, struct gr_list *loose) {
     const size_t granule = g->extents.granule;
     size_t active, peak = gr_ledger_active(&g->ledger, &active);
-    bool surplus = gr_heap_held(g) + need * granule > gr_backing_watermark(peak, active, need * granule);
+    /* A request that cannot be met, but for two granules at its edges, disturbs nothing. */
+    bool hopeless = active + (need - gr_min(need, 2)) * granule > gr_min(g->limit, g->driver.facts.total_bytes);
+    bool surplus =
+        !hopeless && gr_heap_held(g) + need * granule > gr_backing_watermark(peak, active, need * granule);
     bool asked = false;                                    /* whether the idle memory suffices */
     while (need > 0) {
         struct gr_extent *extent = gr_extents_take_cached(&g->extents, need);
@@ -180,6 +183,7 @@ static int back(granary *g, struct gr_pool *pool, struct gr_growth *growth, stru
 static int grow_on_range(granary *g, struct gr_pool *pool, size_t rounded) {
     struct gr_growth growth;
     struct gr_list loose;
+    size_t ranges = g->ranges;
     int status = plan(g, pool, rounded, &growth);
     if (status != GRANARY_OK) return status;
     gr_list_init(&loose);
@@ -188,6 +192,7 @@ static int grow_on_range(granary *g, struct gr_pool *pool, size_t rounded) {
     gr_grow_finish(pool, &growth);
     gr_lock_give(&pool->lock);
     put_all(g, &loose);
+    if (status != GRANARY_OK && g->ranges > ranges) gr_reclaim_close_empty(g, pool); /* the one opened for it */
     return status;
 }
 
@@ -293,11 +298,12 @@ static bool share(granary *g, struct gr_pool *pool, size_t rounded, size_t reque
     return b && gr_heap_retake(g, b, pool->stream, rounded, requested, out) == GRANARY_OK;
 }
 
-/* Free blocks of private pools that lend theirs when memory is short. */
+/* Free blocks of private pools that lend theirs when memory is short; not of those that graphs write
+ * to whenever they are launched. */
 static bool borrow(granary *g, struct gr_pool *pool, size_t rounded, size_t requested, void **out) {
     if (pool->route->heap != &g->own) return false;
     GR_HEAP_FOR(heap, g) {
-        if (!heap->on_shortage || heap->users == 0) continue;
+        if (!heap->on_shortage || heap->users == 0 || heap->captured) continue;
         struct gr_route *route = gr_route_find(&heap->routes, pool->stream->handle);
         struct gr_pool *lender = route ? gr_heap_pool(route, pool->class) : NULL;
         if (lender && gr_heap_try(g, lender, rounded, requested, out) == GRANARY_OK) return true;

@@ -182,8 +182,7 @@ static int trim_pool(granary *g, struct gr_pool *pool, size_t keep) {
     return status;
 }
 
-/* Ranges that are one single hole are given up. */
-static void close_empty(granary *g, struct gr_pool *pool) {
+void gr_reclaim_close_empty(granary *g, struct gr_pool *pool) {
     for (size_t s = pool->segment_count; s-- > 0;) {
         struct gr_segment *segment = pool->segments[s];
         gr_lock_take(&pool->lock);
@@ -209,7 +208,7 @@ int gr_reclaim_trim(granary *g, size_t keep, size_t *released) {
                 struct gr_pool *pool = gr_heap_pool(route, c);
                 if (!pool) continue;
                 if (status == GRANARY_OK) status = trim_pool(g, pool, keep);
-                close_empty(g, pool);
+                gr_reclaim_close_empty(g, pool);
             }
     }
     gr_private_sweep(g);

@@ -34,6 +34,9 @@ size_t gr_reclaim_classic(granary *g);
  * up as well. Returns OK, BUSY while a capture is open, or the first refusal. */
 GR_MUST int gr_reclaim_trim(granary *g, size_t keep, size_t *released);
 
+/* Ranges of the pool that are one single hole are given up. */
+void gr_reclaim_close_empty(granary *g, struct gr_pool *pool);
+
 /* The heap's memory goes, live blocks too. All work is complete. */
 void gr_reclaim_drop(granary *g, struct gr_heap *heap);
 

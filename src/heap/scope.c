@@ -19,7 +19,7 @@ struct question { /* an allocation that asks for its heap */
 
 /* Does a scope of these two kinds match? */
 static bool matches(granary *g, const struct gr_scope *scope, struct question *q) {
-    if (scope->kind == GR_SCOPE_THREAD) return pthread_equal(scope->thread, pthread_self());
+    if (scope->kind == GR_SCOPE_THREAD) return scope->thread == gr_thread_number();
     if (!q->asked) q->capture = gr_defer_capture_number(&g->defer, q->stream);
     q->asked = true;
     return q->capture != 0 && q->capture == scope->capture.number;
@@ -56,7 +56,7 @@ bool gr_scope_forbids(granary *g, const struct gr_heap *heap) {
     GR_LIST_FOR(link, &g->scopes) {
         const struct gr_scope *scope = scope_of(link);
         if (scope->kind != GR_SCOPE_CAPTURE) continue;
-        bool mine = pthread_equal(scope->thread, pthread_self());
+        bool mine = scope->thread == gr_thread_number();
         open |= scope->heap == heap;
         own |= mine && scope->heap == heap;
         other |= mine && scope->heap != heap;
@@ -73,7 +73,7 @@ static struct gr_scope *make(granary *g, uint64_t pool, int *status) {
     *status = !heap ? GRANARY_UNKNOWN_POOL : !scope ? GRANARY_HOST_MEMORY : GRANARY_OK;
     if (!scope) return NULL;
     scope->heap = heap;
-    scope->thread = pthread_self();
+    scope->thread = gr_thread_number();
     return scope;
 }
 
@@ -143,7 +143,7 @@ static int find(granary *g, uint64_t name, bool capture, struct gr_scope **out) 
             *out = scope;
             return later && !capture ? GRANARY_ORDER : GRANARY_OK;
         }
-        later |= scope->kind != GR_SCOPE_CAPTURE && pthread_equal(scope->thread, pthread_self());
+        later |= scope->kind != GR_SCOPE_CAPTURE && scope->thread == gr_thread_number();
     }
     return GRANARY_INVALID;
 }

@@ -21,7 +21,7 @@ struct gr_scope {
     uint64_t name;
     enum gr_scope_kind kind;
     struct gr_heap *heap;
-    pthread_t thread; /* that began it */
+    uint64_t thread; /* number of the one that began it */
     granary_stream_match match;
     void *context;
     struct gr_capture capture;

@@ -55,7 +55,7 @@ static int declare(struct gr_defer *defer, struct gr_block *block, struct gr_str
         int status = gr_use_add(&defer->uses, block, stream, &use);
         if (status != GRANARY_OK) return status;
         use->capture = theirs ? theirs->number : 0;
-    } else if (!theirs) {
+    } else if (!theirs || use->capture != theirs->number) {
         use->capture = 0; /* used outside as well: the end of the capture does not end it */
     }
     use->recorded = false; /* whatever stood there is older than this use */
@@ -69,7 +69,16 @@ int gr_defer_use(struct gr_defer *defer, struct gr_block *block, struct gr_strea
     return status;
 }
 
-/* Uses that were declared in captures which have ended: the graph has not run, or runs as its owner
+/* A use that was declared in a capture holds for all that its stream does until the free. One whose
+ * stream has left the capture by then may have gone on outside, and needs an event. */
+static void settle_captures(struct gr_defer *defer, struct gr_block *block) {
+    for (struct gr_use *use = block->u.live.uses; use; use = use->next) {
+        const struct gr_capture *now = use->capture ? capture_now(defer, use->stream) : NULL;
+        if (!now || now->number != use->capture) use->capture = 0;
+    }
+}
+
+/* The captures of these uses have ended since the free: their graph has not run, or runs as its owner
  * orders it. */
 static void drop_captured(struct gr_defer *defer, struct gr_block *block) {
     for (struct gr_use *use = block->u.live.uses, *next; use; use = next) {
@@ -101,8 +110,8 @@ bool gr_defer_park(struct gr_defer *defer, struct gr_block *block, struct gr_str
     bool complete = false;
     gr_lock_take(&defer->lock);
     struct gr_capture *capture = capture_now(defer, owner);
-    drop_captured(defer, block);
-    if (!capture || !block->u.live.uses)
+    settle_captures(defer, block);
+    if (!capture)
         complete = place(defer, block);
     else if (defer->reuse == GRANARY_REUSE_OFF)
         push(&capture->unproved, block);
@@ -213,6 +222,12 @@ int gr_defer_bury(struct gr_defer *defer, struct gr_stream *stream) {
     }
     gr_lock_give(&defer->lock);
     return status;
+}
+
+void gr_defer_unbury(struct gr_defer *defer, struct gr_stream *stream) {
+    gr_lock_take(&defer->lock);
+    GR_LIST_FOR(link, &stream->waiting) GR_CONTAINER(link, struct gr_use, link)->recorded = false;
+    gr_lock_give(&defer->lock);
 }
 
 /* ---- captures ----------------------------------------------------------------------------- */

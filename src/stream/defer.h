@@ -74,6 +74,8 @@ GR_MUST int gr_defer_wait(struct gr_defer *defer, gr_cu_event event);
 
 /* The stream's handle is about to become invalid: its events are recorded now. */
 GR_MUST int gr_defer_bury(struct gr_defer *defer, struct gr_stream *stream);
+/* It lives on after all: more work may follow, and events must stand behind that. */
+void gr_defer_unbury(struct gr_defer *defer, struct gr_stream *stream);
 
 /* ---- captures ----------------------------------------------------------------------------- */
 

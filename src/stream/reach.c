@@ -134,6 +134,12 @@ static int dependencies(struct gr_driver *driver, gr_cu_node node, gr_cu_node *b
                             GR_DRIVE(driver, cuGraphNodeGetDependencies, node, *nodes, *edges, count));
 }
 
+/* Along a full edge. */
+static bool follow(struct gr_reach *reach, gr_cu_node node, bool *touched) {
+    for (size_t t = 0; t < reach->tip_count; t++) touched[t] |= reach->tip[t] == node;
+    return visit(reach, node);
+}
+
 /* Walks back from the stack. touched[i] is set when former terminal i is met. */
 static int walk(struct gr_reach *reach, struct gr_driver *driver, bool *touched) {
     gr_cu_node buffer[DEPENDENCIES], *nodes;
@@ -144,8 +150,7 @@ static int walk(struct gr_reach *reach, struct gr_driver *driver, bool *touched)
         void *owned;
         int status = dependencies(driver, node, buffer, edge_buffer, &nodes, &edges, &count, &owned);
         for (size_t i = 0; status == GRANARY_OK && i < count; i++) {
-            for (size_t t = 0; t < reach->tip_count; t++) touched[t] |= reach->tip[t] == nodes[i];
-            if (gr_reach_full_edge(&edges[i]) && !visit(reach, nodes[i])) status = GRANARY_HOST_MEMORY;
+            if (gr_reach_full_edge(&edges[i]) && !follow(reach, nodes[i], touched)) status = GRANARY_HOST_MEMORY;
         }
         gr_host_give(owned);
         if (status != GRANARY_OK) {
@@ -159,15 +164,15 @@ static int walk(struct gr_reach *reach, struct gr_driver *driver, bool *touched)
 static int walk_from(struct gr_reach *reach, struct gr_driver *driver, const gr_cu_node *tips,
                      const struct gr_cu_edge *edges, size_t count, bool *touched) {
     for (size_t i = 0; i < count; i++) {
-        for (size_t t = 0; t < reach->tip_count; t++) touched[t] |= reach->tip[t] == tips[i];
-        if (gr_reach_full_edge(edges ? &edges[i] : NULL) && !visit(reach, tips[i])) return GRANARY_HOST_MEMORY;
+        if (gr_reach_full_edge(edges ? &edges[i] : NULL) && !follow(reach, tips[i], touched)) return GRANARY_HOST_MEMORY;
     }
     return walk(reach, driver, touched);
 }
 
-/* Empties the set; watches begin again. */
+/* Empties the set; watches begin again, those that were ready too. */
 static void forget(struct gr_reach *reach) {
-    struct gr_watch *all = NULL;
+    struct gr_watch *all = reach->ready;
+    reach->ready = NULL;
     for (size_t i = 0; reach->mask && i <= reach->mask; i++) {
         reach->entry[i].visited = false;
         while (reach->entry[i].watches) {

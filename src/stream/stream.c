@@ -7,7 +7,7 @@
 #include "base/check.h"
 
 void gr_stream_init(struct gr_stream *stream, gr_cu_stream handle) {
-    *stream = (struct gr_stream){.handle = handle, .thread = pthread_self()};
+    *stream = (struct gr_stream){.handle = handle, .thread = gr_thread_number()};
     atomic_init(&stream->epoch, 1);
     gr_list_init(&stream->queue);
     gr_list_init(&stream->waiting);
@@ -52,7 +52,6 @@ bool gr_stream_capturing(const struct gr_stream *stream, struct gr_driver *drive
 
 /* Ends the epoch with an event. */
 static int mark(struct gr_stream *stream, struct gr_driver *driver) {
-    if (stream->pending == GR_STREAM_EVENTS) poll(stream, driver);
     unsigned at = stream->pending;
     if (at == GR_STREAM_EVENTS) {
         /* All in flight: the newest is recorded again and covers what it covered before. */
@@ -78,6 +77,7 @@ static int mark(struct gr_stream *stream, struct gr_driver *driver) {
 static int mark_covering(struct gr_stream *stream, struct gr_driver *driver, uint32_t epoch) {
     if (stream->pending > 0 && (stream->dead || stream->mark[stream->pending - 1].epoch >= epoch)) return GRANARY_OK;
     if (!gr_stream_ours(stream) || gr_stream_capturing(stream, driver)) return GRANARY_BUSY;
+    if (stream->pending == GR_STREAM_EVENTS) poll(stream, driver);
     return mark(stream, driver);
 }
 
@@ -96,9 +96,12 @@ int gr_stream_wait(struct gr_stream *stream, struct gr_driver *driver, uint32_t 
     status = mark_covering(stream, driver, epoch);
     unsigned n = 0;
     while (status == GRANARY_OK && n + 1 < stream->pending && stream->mark[n].epoch < epoch) n++;
-    if (status == GRANARY_OK)
+    if (status == GRANARY_OK) {
+        int mode = gr_driver_relax(driver); /* a capture that nobody told us of survives it */
         status = gr_driver_status(driver, GR_ENTRY_cuEventSynchronize,
                                   GR_DRIVE(driver, cuEventSynchronize, stream->mark[n].event));
+        gr_driver_restore(driver, mode);
+    }
     if (status == GRANARY_OK) retire(stream, n + 1);
     gr_driver_end(driver);
     return status;

@@ -23,17 +23,17 @@
 #ifndef GR_STREAM_STREAM_H
 #define GR_STREAM_STREAM_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 #include "base/list.h"
+#include "base/thread.h"
 #include "driver/driver.h"
 
 enum { GR_STREAM_EVENTS = 4 };
 
 struct gr_stream {
     gr_cu_stream handle;       /* constant; the legacy stream is GR_CU_STREAM_LEGACY, never NULL */
-    pthread_t thread;          /* constant; of a per-thread stream */
+    uint64_t thread;           /* constant; number of the thread that has it, for a per-thread stream */
     struct gr_stream *next;    /* of all streams of the device; under the miss lock */
     _Atomic uint32_t epoch;    /* current number, from 1 */
     atomic_bool dead;          /* destroyed: the handle is not to be used. Set once, under the miss lock */
@@ -61,7 +61,7 @@ void gr_stream_fini(struct gr_stream *stream, struct gr_driver *driver);
 /* Is it the stream that the calling thread means by this normalised handle? */
 static inline bool gr_stream_is(const struct gr_stream *stream, gr_cu_stream handle) {
     if (stream->handle != handle) return false;
-    return GR_LIKELY(handle != GR_CU_STREAM_PER_THREAD) || pthread_equal(stream->thread, pthread_self());
+    return GR_LIKELY(handle != GR_CU_STREAM_PER_THREAD) || stream->thread == gr_thread_number();
 }
 
 /* May this thread record events on it? */

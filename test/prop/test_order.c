@@ -2,7 +2,7 @@
  * Stream order, by random programs that the oracle watches: no memory is handed out before its last
  * use is over, nothing is lost, and captures are left alone.
  *
- *      GRANARY_SEED=n       runs the batch of that seed up to it, and nothing else
+ *      GRANARY_SEED=n       runs the batch of that seed up to it, and nothing else; says what it does
  *      GRANARY_PROGRAMS=n   how many programs (default below)
  *      GRANARY_FIRST=n      the first seed (default 1) */
 #include <check.h>
@@ -34,13 +34,18 @@ static void add(struct program_tally *sum, const struct program_tally *one) {
 }
 
 /* Runs the seeds of one batch, from its first to `last`. False: the words are printed. */
-static bool run_batch(uint64_t first, uint64_t last, struct program_tally *sum) {
+static bool run_batch(uint64_t first, uint64_t last, bool loud, struct program_tally *sum) {
     static struct program p;
     program_open(&p, first);
-    for (uint64_t seed = first; seed <= last && program_run(&p, seed);) seed++;
+    for (uint64_t seed = first; seed <= last; seed++) {
+        p.loud = loud && seed == last;
+        if (!program_run(&p, seed)) break;
+    }
     if (!p.words[0]) program_close(&p);
     add(sum, &p.tally);
-    if (p.words[0]) printf("order: %s\norder: run it again with GRANARY_SEED=%llu\n", p.words, (unsigned long long)p.seed);
+    if (p.words[0])
+        printf("order: %s\norder: run it again with GRANARY_SEED=%llu\n", p.words,
+               (unsigned long long)p.seed);
     fflush(stdout);
     return !p.words[0];
 }
@@ -49,13 +54,15 @@ static bool run_batch(uint64_t first, uint64_t last, struct program_tally *sum) 
 static int work(int me, int all, uint64_t first, uint64_t count, int pipe_end) {
     struct program_tally sum = {0};
     double began = seconds();
-    uint64_t shown = 0, begin = first / PROGRAM_BATCH, end = (first + count + PROGRAM_BATCH - 1) / PROGRAM_BATCH;
+    uint64_t shown = 0, begin = first / PROGRAM_BATCH,
+             end = (first + count + PROGRAM_BATCH - 1) / PROGRAM_BATCH;
     bool good = true;
     for (uint64_t batch = begin + (uint64_t)me; batch < end && good; batch += (uint64_t)all) {
-        good = run_batch(batch * PROGRAM_BATCH, batch * PROGRAM_BATCH + PROGRAM_BATCH - 1, &sum);
+        good = run_batch(batch * PROGRAM_BATCH, batch * PROGRAM_BATCH + PROGRAM_BATCH - 1, false, &sum);
         if (me == 0 && sum.programs * (uint64_t)all / PROGRESS > shown) {
             shown = sum.programs * (uint64_t)all / PROGRESS;
-            printf("order: about %llu programs, %.0f s\n", (unsigned long long)(shown * PROGRESS), seconds() - began);
+            printf("order: about %llu programs, %.0f s\n", (unsigned long long)(shown * PROGRESS),
+                   seconds() - began);
             fflush(stdout);
         }
     }
@@ -65,10 +72,11 @@ static int work(int me, int all, uint64_t first, uint64_t count, int pipe_end) {
 
 START_TEST(random_programs_use_no_memory_out_of_order) {
     struct program_tally sum = {0}, one;
-    uint64_t seed = from_environment("GRANARY_SEED", UINT64_MAX), first = from_environment("GRANARY_FIRST", 1);
+    uint64_t seed = from_environment("GRANARY_SEED", UINT64_MAX),
+             first = from_environment("GRANARY_FIRST", 1);
     uint64_t count = from_environment("GRANARY_PROGRAMS", PROGRAMS);
     if (seed != UINT64_MAX) {
-        ck_assert(run_batch(seed / PROGRAM_BATCH * PROGRAM_BATCH, seed, &sum));
+        ck_assert(run_batch(seed / PROGRAM_BATCH * PROGRAM_BATCH, seed, true, &sum));
         return;
     }
     int workers = (int)sysconf(_SC_NPROCESSORS_ONLN), ends[2], failed = 0;
@@ -88,7 +96,8 @@ START_TEST(random_programs_use_no_memory_out_of_order) {
     close(ends[1]);
     while (read(ends[0], &one, sizeof one) == (ssize_t)sizeof one) add(&sum, &one);
     close(ends[0]);
-    printf("order: %llu programs from seed %llu: %llu operations, %llu kernels (%llu foreign, %llu nodes), %llu captures "
+    printf("order: %llu programs from seed %llu: %llu operations, %llu kernels (%llu foreign, %llu nodes), "
+           "%llu captures "
            "(%llu broken), %llu launches, %llu reused in capture, %llu out of memory; %.1f s\n",
            (unsigned long long)sum.programs, (unsigned long long)first, (unsigned long long)sum.operations,
            (unsigned long long)sum.kernels, (unsigned long long)sum.foreign, (unsigned long long)sum.nodes,
@@ -97,7 +106,8 @@ START_TEST(random_programs_use_no_memory_out_of_order) {
     fflush(stdout);
     ck_assert_int_eq(failed, 0);
     /* Programs that try nothing prove nothing. */
-    if (count >= 1000) ck_assert(sum.foreign > count && sum.nodes > count / 2 && sum.launches > count / 8 && sum.failed > 0);
+    if (count >= 1000)
+        ck_assert(sum.foreign > count && sum.nodes > count / 2 && sum.launches > count / 8 && sum.failed > 0);
 }
 END_TEST
 

@@ -2,7 +2,6 @@
  * Random programs: blocks, streams, events, and the loop. */
 #include "support/program.h"
 
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,85 +23,19 @@ bool program_fault(struct program *p, const char *format, ...) {
     return false;
 }
 
+void program_say(const struct program *p, const char *format, ...) {
+    va_list arguments;
+    if (!p->loud) return;
+    va_start(arguments, format);
+    vprintf(format, arguments);
+    va_end(arguments);
+    putchar('\n');
+}
+
 bool program_cu(struct program *p, gr_cu_result code, const char *call) {
     return code == GR_CU_SUCCESS || program_fault(p, "%s answered %d", call, code);
 }
 #define CU(p, symbol, ...) program_cu(p, (p)->cu.symbol(__VA_ARGS__), #symbol)
-
-/* ---- a second thread -------------------------------------------------------------------------- */
-
-struct call { /* of granary, that any thread may make */
-    enum { CALL_ALLOC, CALL_FREE, CALL_RECORD_STREAM } kind;
-    size_t size;
-    granary_stream stream;
-    void *ptr;
-    int status;
-};
-
-struct helper {
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    struct call *call; /* to be made */
-    bool done, stop;
-    granary *g;
-};
-
-static void make(granary *g, struct call *call) {
-    if (call->kind == CALL_ALLOC) call->status = granary_alloc(g, call->size, call->stream, &call->ptr);
-    if (call->kind == CALL_FREE) call->status = granary_free(g, call->ptr);
-    if (call->kind == CALL_RECORD_STREAM) call->status = granary_record_stream(g, call->ptr, call->stream);
-}
-
-static void *help(void *argument) {
-    struct helper *helper = argument;
-    pthread_mutex_lock(&helper->lock);
-    while (!helper->stop) {
-        if (helper->call && !helper->done) {
-            make(helper->g, helper->call);
-            helper->done = true;
-            pthread_cond_broadcast(&helper->changed);
-        }
-        pthread_cond_wait(&helper->changed, &helper->lock);
-    }
-    pthread_mutex_unlock(&helper->lock);
-    return NULL;
-}
-
-static int perform(struct program *p, struct call *call) {
-    struct helper *helper = p->helper;
-    if (!p->helped || rng_once_in(&p->rng, 2)) {
-        make(p->g, call);
-        return call->status;
-    }
-    pthread_mutex_lock(&helper->lock);
-    helper->call = call;
-    helper->done = false;
-    pthread_cond_broadcast(&helper->changed);
-    while (!helper->done) pthread_cond_wait(&helper->changed, &helper->lock);
-    helper->call = NULL;
-    pthread_mutex_unlock(&helper->lock);
-    return call->status;
-}
-
-static struct helper *start_helper(granary *g) {
-    struct helper *helper = calloc(1, sizeof *helper);
-    if (!helper) abort();
-    helper->g = g;
-    pthread_mutex_init(&helper->lock, NULL);
-    pthread_cond_init(&helper->changed, NULL);
-    if (pthread_create(&helper->thread, NULL, help, helper) != 0) abort();
-    return helper;
-}
-
-static void stop_helper(struct helper *helper) {
-    pthread_mutex_lock(&helper->lock);
-    helper->stop = true;
-    pthread_cond_broadcast(&helper->changed);
-    pthread_mutex_unlock(&helper->lock);
-    pthread_join(helper->thread, NULL);
-    free(helper);
-}
 
 /* ---- batches ---------------------------------------------------------------------------------- */
 
@@ -119,7 +52,9 @@ void program_open(struct program *p, uint64_t seed) {
     p->options.driver = GRANARY_DRIVER_SIM;
     p->options.expandable_segments = !rng_once_in(&rng, 6);
     p->options.handle_cache_bytes = rng_once_in(&rng, 3) ? 8 * GR_MIB : 0;
-    p->options.capture_reuse = rng_once_in(&rng, 8) ? GRANARY_REUSE_OFF : (int)rng_between(&rng, GRANARY_REUSE_STREAM, GRANARY_REUSE_GRAPH);
+    p->options.capture_reuse = rng_once_in(&rng, 8)
+                                   ? GRANARY_REUSE_OFF
+                                   : (int)rng_between(&rng, GRANARY_REUSE_STREAM, GRANARY_REUSE_GRAPH);
     p->options.capture_marker = rng_once_in(&rng, 3) ? GRANARY_MARKER_EMPTY_NODE : GRANARY_MARKER_TERMINALS;
     if (granary_sim_open(&config) != GRANARY_OK || granary_open(0, &p->options, &p->g) != GRANARY_OK) abort();
     gr_sim_table(&p->cu);
@@ -128,16 +63,18 @@ void program_open(struct program *p, uint64_t seed) {
         CU(p, cuStreamCreate, &p->streams[s].handle, GR_CU_STREAM_NON_BLOCKING);
         p->streams[s].capture = -1;
     }
-    for (int e = 0; e < PROGRAM_EVENTS; e++) CU(p, cuEventCreate, &p->events[e].event, GR_CU_EVENT_DISABLE_TIMING);
-    for (int i = 0; i < PROGRAM_POOLS; i++) CU(p, cuEventCreate, &p->pools[i].done, GR_CU_EVENT_DISABLE_TIMING);
+    for (int e = 0; e < PROGRAM_EVENTS; e++)
+        CU(p, cuEventCreate, &p->events[e].event, GR_CU_EVENT_DISABLE_TIMING);
+    for (int i = 0; i < PROGRAM_POOLS; i++)
+        CU(p, cuEventCreate, &p->pools[i].done, GR_CU_EVENT_DISABLE_TIMING);
     CU(p, cuEventCreate, &p->scratch, GR_CU_EVENT_DISABLE_TIMING);
-    p->helper = start_helper(p->g);
+    p->helper = program_helper_start(p->g);
 }
 
 void program_close(struct program *p) {
     struct granary_sim_held held = {.struct_size = sizeof held};
     struct program_tally tally = p->tally;
-    stop_helper(p->helper);
+    program_helper_stop(p->helper);
     for (int s = 0; s < PROGRAM_STREAMS; s++) CU(p, cuStreamDestroy, p->streams[s].handle);
     for (int e = 0; e < PROGRAM_EVENTS; e++) CU(p, cuEventDestroy, p->events[e].event);
     for (int i = 0; i < PROGRAM_POOLS; i++) CU(p, cuEventDestroy, p->pools[i].done);
@@ -145,12 +82,15 @@ void program_close(struct program *p) {
     CU(p, cuCtxPopCurrent, NULL);
     granary_close(p->g);
     granary_sim_get_held(&held);
-    if (held.handles || held.mappings || held.reservations || held.allocations || held.events || held.streams ||
-        held.graphs || held.contexts)
-        program_fault(p, "left behind: %llu handles, %llu mappings, %llu ranges, %llu allocations, %llu events, %llu streams, %llu graphs",
+    if (held.handles || held.mappings || held.reservations || held.allocations || held.events ||
+        held.streams || held.graphs || held.contexts)
+        program_fault(p,
+                      "left behind: %llu handles, %llu mappings, %llu ranges, %llu allocations, %llu events, "
+                      "%llu streams, %llu graphs",
                       (unsigned long long)held.handles, (unsigned long long)held.mappings,
                       (unsigned long long)held.reservations, (unsigned long long)held.allocations,
-                      (unsigned long long)held.events, (unsigned long long)held.streams, (unsigned long long)held.graphs);
+                      (unsigned long long)held.events, (unsigned long long)held.streams,
+                      (unsigned long long)held.graphs);
     if (!p->words[0] && granary_sim_close() != GRANARY_OK) program_fault(p, "the simulation does not close");
     p->tally = tally;
 }
@@ -210,16 +150,19 @@ static bool record(struct program *p, gr_cu_event event, int stream, struct prog
     struct program_stream *s = &p->streams[stream];
     *order = *order_of(p, stream);
     order->seen[stream] = ++s->tick;
+    program_say(p, "record on s%d (capture %d)", stream, s->capture);
     return CU(p, cuEventRecord, event, s->handle);
 }
 
-static bool wait(struct program *p, gr_cu_event event, int stream, int capture, const struct program_order *order) {
+static bool wait(struct program *p, gr_cu_event event, int stream, int capture,
+                 const struct program_order *order) {
     struct program_stream *s = &p->streams[stream];
     if (capture >= 0 && s->capture < 0) { /* it joins */
         s->capture = capture;
         memset(&s->captured, 0, sizeof s->captured);
     }
     join_order(order_of(p, stream), order);
+    program_say(p, "s%d waits (capture %d)", stream, s->capture);
     return CU(p, cuStreamWaitEvent, s->handle, event, 0);
 }
 
@@ -257,6 +200,7 @@ void program_host_order(struct program *p) {
 }
 
 bool program_sync(struct program *p) {
+    program_say(p, "synchronise all");
     program_host_order(p);
     return CU(p, cuCtxSynchronize);
 }
@@ -264,9 +208,9 @@ bool program_sync(struct program *p) {
 /* ---- blocks ----------------------------------------------------------------------------------- */
 
 static size_t pick_size(struct program *p) {
-    static const size_t sizes[] = {512,         4096,        256 * GR_KIB, GR_MIB,
-                                   2 * GR_MIB,  2 * GR_MIB,  3 * GR_MIB,   4 * GR_MIB,
-                                   4 * GR_MIB,  6 * GR_MIB,  12 * GR_MIB,  20 * GR_MIB};
+    static const size_t sizes[] = {512,        4096,       256 * GR_KIB, GR_MIB,
+                                   2 * GR_MIB, 2 * GR_MIB, 3 * GR_MIB,   4 * GR_MIB,
+                                   4 * GR_MIB, 6 * GR_MIB, 12 * GR_MIB,  20 * GR_MIB};
     return sizes[rng_below(&p->rng, GR_COUNT(sizes))];
 }
 
@@ -278,7 +222,8 @@ static void note_reuse(struct program *p, const struct program_block *b) {
 /* Streams whose work in a pool a launch has to wait for. */
 static void note_owner(struct program *p, int s, int pool) {
     for (int i = 0; i < PROGRAM_POOLS; i++)
-        if (i == pool || (pool < 0 && (p->pools[i].on_shortage || p->pools[i].scopes))) p->pools[i].owners |= 1u << s;
+        if (i == pool || (pool < 0 && (p->pools[i].on_shortage || p->pools[i].scopes)))
+            p->pools[i].owners |= 1u << s;
 }
 
 static bool do_alloc(struct program *p) {
@@ -286,8 +231,10 @@ static bool do_alloc(struct program *p) {
     bool node = program_capturing(p, s);
     while (place < PROGRAM_BLOCKS && p->blocks[place].ptr) place++;
     if (place == PROGRAM_BLOCKS || (node && p->scope_count)) return true;
-    struct call call = {.kind = CALL_ALLOC, .size = pick_size(p), .stream = p->streams[s].handle};
-    int status = perform(p, &call);
+    struct program_call call = {.kind = PROGRAM_ALLOC, .size = pick_size(p), .stream = p->streams[s].handle};
+    int status = program_call(p, &call);
+    program_say(p, "alloc %zu on s%d: %d, %p, id %llu%s", call.size, s, status, call.ptr,
+                (unsigned long long)p->ids + 1, node ? " in capture" : "");
     if (status == GRANARY_OUT_OF_MEMORY || status == GRANARY_OVER_LIMIT) {
         p->tally.failed++;
         return true;
@@ -311,13 +258,15 @@ static bool do_alloc(struct program *p) {
 }
 
 static bool free_block(struct program *p, struct program_block *b) {
-    struct call call = {.kind = CALL_FREE, .ptr = b->ptr};
+    struct program_call call = {.kind = PROGRAM_FREE, .ptr = b->ptr};
     if (b->owner >= 0 && b->declared && program_capturing(p, b->owner)) {
         p->freed[p->freed_next % GR_COUNT(p->freed)].ptr = b->ptr;
-        p->freed[p->freed_next++ % GR_COUNT(p->freed)].capture = p->captures[p->streams[b->owner].capture].serial;
+        p->freed[p->freed_next++ % GR_COUNT(p->freed)].capture =
+            p->captures[p->streams[b->owner].capture].serial;
     }
+    program_say(p, "free id %llu of s%d", (unsigned long long)b->id, b->owner);
     b->ptr = NULL;
-    int status = perform(p, &call);
+    int status = program_call(p, &call);
     if (status != GRANARY_OK) return program_fault(p, "free: %s", granary_status_name(status));
     if (rng_once_in(&p->rng, 16) && granary_free(p->g, call.ptr) != GRANARY_UNKNOWN_POINTER)
         return program_fault(p, "a second free is not refused");
@@ -331,8 +280,9 @@ static bool do_free(struct program *p) {
 
 /* May only be refused when stream and owner are in two captures. */
 static bool declare(struct program *p, struct program_block *b, int s, bool *refused) {
-    struct call call = {.kind = CALL_RECORD_STREAM, .ptr = b->ptr, .stream = p->streams[s].handle};
-    int status = perform(p, &call);
+    struct program_call call = {.kind = PROGRAM_RECORD_STREAM, .ptr = b->ptr, .stream = p->streams[s].handle};
+    int status = program_call(p, &call);
+    program_say(p, "record_stream id %llu, s%d: %d", (unsigned long long)b->id, s, status);
     *refused = status == GRANARY_WRONG_CAPTURE && program_capturing(p, s);
     if (*refused || status == GRANARY_OK) {
         if (!*refused) b->declared |= 1u << s;
@@ -351,7 +301,8 @@ static bool may_use(struct program *p, int s, struct program_block *b) {
         return own || (b->owner >= 0 && stream->order.seen[b->owner] >= b->born);
     }
     const struct program_capture *capture = &p->captures[stream->capture];
-    if (b->capture == capture->serial) return own || (b->owner >= 0 && stream->captured.seen[b->owner] >= b->born);
+    if (b->capture == capture->serial)
+        return own || (b->owner >= 0 && stream->captured.seen[b->owner] >= b->born);
     if (b->capture) return b->pool == capture->pool && !is_open(p, b->capture);
     return b->owner >= 0 && p->streams[b->owner].capture < 0;
 }
@@ -369,17 +320,22 @@ static bool use(struct program *p, int s, struct program_block *b) {
     p->tally.kernels++;
     p->tally.foreign += b->owner != s;
     stream->tick++;
+    program_say(p, "use id %llu on s%d (capture %d)", (unsigned long long)b->id, s, stream->capture);
     size_t from = b->size > 4096 && rng_once_in(&p->rng, 2) ? b->size / 2 : 0;
     int code = granary_sim_use(stream->handle, b->ptr + from, b->size - from, 1, b->id,
-                               stream->capture >= 0 ? "node" : b->owner == s ? "kernel" : "foreign kernel");
+                               stream->capture >= 0 ? "node"
+                               : b->owner == s      ? "kernel"
+                                                    : "foreign kernel");
     return program_cu(p, code, "kernel");
 }
 
 static bool do_use(struct program *p) {
-    struct program_block *b = pick_block(p);
-    if (!b) return true;
-    int s = b->owner >= 0 && rng_once_in(&p->rng, 2) ? b->owner : program_pick_stream(p);
-    return use(p, s, b);
+    for (int attempt = 0; attempt < 6; attempt++) {
+        struct program_block *b = pick_block(p);
+        int s = program_pick_stream(p);
+        if (b && may_use(p, s, b)) return use(p, s, b);
+    }
+    return true;
 }
 
 /* The common pattern: work on the owner, another stream waits for it, works on, and perhaps back. */
@@ -387,6 +343,7 @@ static bool do_share(struct program *p) {
     struct program_block *b = pick_block(p);
     int s = program_pick_stream(p);
     bool refused;
+    if (b && b->owner == s) s = (s + 1) % p->width;
     if (!b || b->owner < 0 || b->owner == s) return true;
     int from = p->streams[b->owner].capture, to = p->streams[s].capture;
     if (!use(p, b->owner, b) || !declare(p, b, s, &refused)) return false;
@@ -415,10 +372,12 @@ static bool do_run(struct program *p) {
 static bool do_sync(struct program *p) {
     int s = program_pick_stream(p);
     if (!program_quiet(p)) return true;
+    program_say(p, "synchronise s%d, or all", s);
     if (rng_once_in(&p->rng, 4)) return program_sync(p);
     for (int t = 0; t < PROGRAM_STREAMS; t++) {
         join_order(&p->streams[t].order, &p->streams[s].order);
-        if (p->streams[t].order.seen[s] < p->streams[s].tick) p->streams[t].order.seen[s] = p->streams[s].tick;
+        if (p->streams[t].order.seen[s] < p->streams[s].tick)
+            p->streams[t].order.seen[s] = p->streams[s].tick;
     }
     return CU(p, cuStreamSynchronize, p->streams[s].handle);
 }
@@ -430,7 +389,8 @@ static bool do_trim(struct program *p) {
 }
 
 static bool do_limit(struct program *p) {
-    granary_set_limit(p->g, rng_once_in(&p->rng, 2) ? GRANARY_UNLIMITED : rng_between(&p->rng, 4, 32) * GR_MIB);
+    granary_set_limit(p->g,
+                      rng_once_in(&p->rng, 2) ? GRANARY_UNLIMITED : rng_between(&p->rng, 4, 32) * GR_MIB);
     return true;
 }
 
@@ -452,6 +412,7 @@ static bool do_replace_stream(struct program *p) {
         if (!program_quiet(p)) return true;
         if (!program_sync(p)) return false;
     }
+    program_say(p, "replace s%d", s);
     int status = granary_stream_destroyed(p->g, stream->handle);
     if (status != GRANARY_OK) return program_fault(p, "stream_destroyed: %s", granary_status_name(status));
     if (!CU(p, cuStreamDestroy, stream->handle)) return false;
@@ -477,9 +438,11 @@ static bool do_scope(struct program *p) {
         if (p->scope_count > 1 && granary_scope_end(p->g, p->scopes[0]) != GRANARY_ORDER)
             return program_fault(p, "a scope ends out of order");
         p->pools[p->scope_pools[--p->scope_count]].scopes--;
-        return granary_scope_end(p->g, p->scopes[p->scope_count]) == GRANARY_OK || program_fault(p, "scope_end");
+        return granary_scope_end(p->g, p->scopes[p->scope_count]) == GRANARY_OK ||
+               program_fault(p, "scope_end");
     }
     if (!in->pool || in->graphs || p->helped) return true;
+    program_say(p, "scope in pool %d", pool);
     if (granary_scope_begin(p->g, in->pool, NULL, NULL, &p->scopes[p->scope_count]) != GRANARY_OK)
         return program_fault(p, "scope_begin");
     in->scopes++;
@@ -499,7 +462,7 @@ static bool do_graph_end(struct program *p) {
 static bool do_pool_end(struct program *p) {
     return program_pool_end(p, (int)rng_below(&p->rng, PROGRAM_POOLS));
 }
-static bool do_verify(struct program *p) {
+static bool verify(struct program *p) {
     const char *broken = granary_verify(p->g);
     return !broken || program_fault(p, "invariant %s is broken", broken);
 }
@@ -507,19 +470,33 @@ static bool do_verify(struct program *p) {
 static const struct {
     bool (*act)(struct program *p);
     unsigned weight;
-} operations[] = {{do_alloc, 26},         {do_free, 16},         {do_use, 16},      {do_share, 22},
-                  {do_declare, 3},        {do_record, 6},        {do_wait, 8},      {do_run, 8},
-                  {do_sync, 1},           {do_trim, 1},          {do_limit, 1},     {do_replace_stream, 1},
-                  {do_scope, 3},          {do_verify, 1},        {do_capture_end, 3}, {do_graph_end, 1},
-                  {do_pool_end, 1},       {program_pool_make, 3}, {program_capture_begin, 6}, {program_capture_step, 8},
-                  {program_launch, 5}};
+} operations[] = {{do_alloc, 30},
+                  {do_free, 14},
+                  {do_use, 24},
+                  {do_share, 36},
+                  {do_declare, 3},
+                  {do_record, 6},
+                  {do_wait, 8},
+                  {do_run, 8},
+                  {do_sync, 1},
+                  {do_trim, 1},
+                  {do_limit, 1},
+                  {do_replace_stream, 1},
+                  {do_scope, 3},
+                  {do_capture_end, 6},
+                  {do_graph_end, 1},
+                  {do_pool_end, 1},
+                  {program_pool_make, 3},
+                  {program_capture_begin, 6},
+                  {program_capture_step, 10},
+                  {program_launch, 10}};
 
 /* What no capture of the process may see, from any thread. */
 static uint64_t forbidden(const struct program *p) {
-    static const enum gr_entry entries[] = {GR_ENTRY_cuEventQuery,      GR_ENTRY_cuEventSynchronize,
-                                            GR_ENTRY_cuStreamQuery,     GR_ENTRY_cuStreamSynchronize,
-                                            GR_ENTRY_cuCtxSynchronize,  GR_ENTRY_cuMemUnmap,
-                                            GR_ENTRY_cuMemFree,         GR_ENTRY_cuStreamGetId};
+    static const enum gr_entry entries[] = {GR_ENTRY_cuEventQuery,     GR_ENTRY_cuEventSynchronize,
+                                            GR_ENTRY_cuStreamQuery,    GR_ENTRY_cuStreamSynchronize,
+                                            GR_ENTRY_cuCtxSynchronize, GR_ENTRY_cuMemUnmap,
+                                            GR_ENTRY_cuMemFree,        GR_ENTRY_cuStreamGetId};
     uint64_t count = 0;
     for (size_t i = 0; i < GR_COUNT(entries); i++) count += gr_tap_count(&p->g->driver.tap, entries[i]);
     return count;
@@ -543,12 +520,13 @@ static bool operate(struct program *p) {
 static bool finish(struct program *p) {
     struct granary_stats stats = {.struct_size = sizeof stats};
     struct granary_sim_held held = {.struct_size = sizeof held};
-    for (int c = 0; c < PROGRAM_CAPTURES; c++)
-        while (p->captures[c].phase != PROGRAM_NONE)
-            if (!program_capture_close(p, c)) return false;
+    while (open_captures(p)) /* in turns: one may wait for the end of the next on the same stream */
+        for (int c = 0; c < PROGRAM_CAPTURES; c++)
+            if (p->captures[c].phase != PROGRAM_NONE && !program_capture_close(p, c)) return false;
     while (p->scope_count > 0) {
         p->pools[p->scope_pools[--p->scope_count]].scopes--;
-        if (granary_scope_end(p->g, p->scopes[p->scope_count]) != GRANARY_OK) return program_fault(p, "scope_end");
+        if (granary_scope_end(p->g, p->scopes[p->scope_count]) != GRANARY_OK)
+            return program_fault(p, "scope_end");
     }
     for (int i = 0; i < PROGRAM_GRAPHS; i++)
         if (!program_graph_end(p, i)) return false;
@@ -561,14 +539,16 @@ static bool finish(struct program *p) {
     granary_set_limit(p->g, GRANARY_UNLIMITED);
     granary_sim_run_all();
     if (granary_trim(p->g, 0, NULL) != GRANARY_OK) return program_fault(p, "the last trim fails");
-    if (!do_verify(p)) return false;
+    if (!verify(p)) return false;
     granary_get_stats(p->g, &stats);
     granary_sim_get_held(&held);
-    if (stats.pending_blocks || stats.reserved_bytes.all.current || held.handles || held.mappings || held.allocations)
-        return program_fault(p, "left: %lld pending, %lld reserved, %llu handles, %llu mappings, %llu allocations",
-                             (long long)stats.pending_blocks, (long long)stats.reserved_bytes.all.current,
-                             (unsigned long long)held.handles, (unsigned long long)held.mappings,
-                             (unsigned long long)held.allocations);
+    if (stats.pending_blocks || stats.reserved_bytes.all.current || held.handles || held.mappings ||
+        held.allocations)
+        return program_fault(
+            p, "left: %lld pending, %lld reserved, %llu handles, %llu mappings, %llu allocations",
+            (long long)stats.pending_blocks, (long long)stats.reserved_bytes.all.current,
+            (unsigned long long)held.handles, (unsigned long long)held.mappings,
+            (unsigned long long)held.allocations);
     return true;
 }
 
@@ -583,7 +563,8 @@ bool program_run(struct program *p, uint64_t seed) {
     uint64_t count = rng_between(&p->rng, LEAST_OPERATIONS, MOST_OPERATIONS);
     bool good = !p->words[0];
     for (uint64_t pools = rng_below(&p->rng, 4); good && pools > 0; pools--) good = program_pool_make(p);
-    for (uint64_t captures = rng_below(&p->rng, 3); good && captures > 0; captures--) good = program_capture_begin(p);
+    for (uint64_t captures = rng_below(&p->rng, 3); good && captures > 0; captures--)
+        good = program_capture_begin(p);
     while (good && count-- > 0) good = operate(p);
     good = good && finish(p);
     granary_sim_get_findings(&findings);

@@ -21,7 +21,14 @@
 #include "granary/sim.h"
 #include "support/rng.h"
 
-enum { PROGRAM_STREAMS = 6, PROGRAM_BLOCKS = 24, PROGRAM_EVENTS = 4, PROGRAM_POOLS = 3, PROGRAM_CAPTURES = 2, PROGRAM_GRAPHS = 4 };
+enum {
+    PROGRAM_STREAMS = 6,
+    PROGRAM_BLOCKS = 24,
+    PROGRAM_EVENTS = 4,
+    PROGRAM_POOLS = 3,
+    PROGRAM_CAPTURES = 2,
+    PROGRAM_GRAPHS = 4
+};
 enum { PROGRAM_BATCH = 128 }; /* programs of consecutive seeds that share a device */
 
 /* When something comes after something else, by stream: the number of the last operation of each
@@ -31,9 +38,9 @@ struct program_order {
 };
 
 struct program_stream {
-    granary_stream handle; /* NULL: destroyed */
-    int capture;           /* that it is part of, or -1 */
-    uint32_t tick;         /* operations so far */
+    granary_stream handle;                /* NULL: destroyed */
+    int capture;                          /* that it is part of, or -1 */
+    uint32_t tick;                        /* operations so far */
     struct program_order order, captured; /* outside of captures; within the capture */
 };
 
@@ -41,13 +48,13 @@ struct program_block {
     char *ptr; /* NULL: this place is free */
     size_t size;
     uint64_t id;
-    int owner;          /* -1: its stream is destroyed */
-    unsigned declared;  /* streams, one bit each */
-    uint32_t born;      /* tick of the owner */
-    uint64_t capture;   /* that it was allocated in, by serial; 0: none */
-    int pool;           /* of that capture */
-    bool launched;      /* the graph of that capture was */
-    unsigned pins;      /* graphs whose nodes use it, by place, and captures, by place from bit 16 */
+    int owner;         /* -1: its stream is destroyed */
+    unsigned declared; /* streams, one bit each */
+    uint32_t born;     /* tick of the owner */
+    uint64_t capture;  /* that it was allocated in, by serial; 0: none */
+    int pool;          /* of that capture */
+    bool launched;     /* the graph of that capture was */
+    unsigned pins;     /* graphs whose nodes use it, by place, and captures, by place from bit 16 */
 };
 
 struct program_event {
@@ -89,6 +96,7 @@ struct program {
     struct rng rng;
     uint64_t seed, ids, serials;
     size_t memory;
+    bool loud;   /* say what is done, on standard output */
     bool helped; /* a second thread makes some of the calls */
     int width;   /* streams that it uses */
     struct program_stream streams[PROGRAM_STREAMS];
@@ -119,13 +127,27 @@ void program_close(struct program *p);
 /* Runs the program of a seed of the open batch. False: p->words says what was wrong. */
 bool program_run(struct program *p, uint64_t seed);
 
+/* Calls of granary that either of two threads makes. Returns the status. */
+struct program_call {
+    enum { PROGRAM_ALLOC, PROGRAM_FREE, PROGRAM_RECORD_STREAM } kind;
+    size_t size;
+    granary_stream stream;
+    void *ptr;
+    int status;
+};
+int program_call(struct program *p, struct program_call *call);
+struct helper *program_helper_start(granary *g);
+void program_helper_stop(struct helper *helper);
+
 /* The parts of a program, for each other. */
-bool program_fault(struct program *p, const char *format, ...) GR_PRINTF(2, 3); /* false, always */
+void program_say(const struct program *p, const char *format, ...) GR_PRINTF(2, 3); /* when it is loud */
+bool program_fault(struct program *p, const char *format, ...) GR_PRINTF(2, 3);     /* false, always */
 bool program_cu(struct program *p, gr_cu_result code, const char *call);
-int program_pick_stream(struct program *p); /* a live one */
+int program_pick_stream(struct program *p);                  /* a live one */
 bool program_capturing(const struct program *p, int stream); /* in a capture that is valid */
 bool program_quiet(const struct program *p);                 /* no capture is open */
-bool program_link(struct program *p, int from, int to);      /* `to` waits for `from`; both outside captures or one of them */
+bool program_link(struct program *p, int from,
+                  int to);            /* `to` waits for `from`; both outside captures or one of them */
 bool program_sync(struct program *p); /* the host waits for everything; no capture is open */
 void program_host_order(struct program *p);
 

@@ -16,6 +16,7 @@ bool program_pool_make(struct program *p) {
     options.no_split = rng_once_in(&p->rng, 8);
     options.use_on_shortage = rng_once_in(&p->rng, 3);
     *pool = (struct program_pool){.done = pool->done, .on_shortage = options.use_on_shortage};
+    program_say(p, "a pool; no_split %d, on shortage %d", options.no_split, options.use_on_shortage);
     int status = granary_pool_create(p->g, &options, &pool->pool);
     return status == GRANARY_OK || program_fault(p, "pool_create: %s", granary_status_name(status));
 }
@@ -25,14 +26,17 @@ bool program_pool_end(struct program *p, int place) {
     struct program_pool *pool = &p->pools[place];
     if (!pool->pool) return true;
     if (pool->scopes || pool->captures)
-        return granary_pool_release(p->g, pool->pool) == GRANARY_BUSY || program_fault(p, "a pool in use is released");
+        return granary_pool_release(p->g, pool->pool) == GRANARY_BUSY ||
+               program_fault(p, "a pool in use is released");
     if (!program_quiet(p)) return true;
     for (int i = 0; i < PROGRAM_GRAPHS; i++)
         if (p->graphs[i].graph && p->graphs[i].pool == place && !program_graph_end(p, i)) return false;
     if (pool->graphs && !program_sync(p)) return false;
+    program_say(p, "release pool %d", place);
     int status = granary_pool_release(p->g, pool->pool);
     if (status != GRANARY_OK) return program_fault(p, "pool_release: %s", granary_status_name(status));
-    if (granary_pool_release(p->g, pool->pool) != GRANARY_UNKNOWN_POOL) return program_fault(p, "a pool is released twice");
+    if (granary_pool_release(p->g, pool->pool) != GRANARY_UNKNOWN_POOL)
+        return program_fault(p, "a pool is released twice");
     for (int b = 0; b < PROGRAM_BLOCKS; b++) {
         if (!p->blocks[b].ptr || !p->blocks[b].capture || p->blocks[b].pool != place) continue;
         p->blocks[b].capture = 0;
@@ -49,7 +53,8 @@ bool program_pool_end(struct program *p, int place) {
 bool program_capture_begin(struct program *p) {
     int place = 0, s = program_pick_stream(p), pool = (int)rng_below(&p->rng, PROGRAM_POOLS);
     while (place < PROGRAM_CAPTURES && p->captures[place].phase != PROGRAM_NONE) place++;
-    if (place == PROGRAM_CAPTURES || p->streams[s].capture >= 0 || !p->pools[pool].pool || p->pools[pool].scopes)
+    if (place == PROGRAM_CAPTURES || p->streams[s].capture >= 0 || !p->pools[pool].pool ||
+        p->pools[pool].scopes)
         return true;
     struct program_capture *capture = &p->captures[place];
     granary_stream handle = p->streams[s].handle;
@@ -62,6 +67,7 @@ bool program_capture_begin(struct program *p) {
     p->pools[pool].captures++;
     p->pools[pool].graphs = true;
     p->tally.captures++;
+    program_say(p, "capture %d begins on s%d in pool %d", place, s, pool);
     if (!CU(p, cuStreamBeginCapture, handle, (int)rng_below(&p->rng, 3))) return false;
     p->streams[s].capture = place;
     memset(&p->streams[s].captured, 0, sizeof p->streams[s].captured);
@@ -71,7 +77,8 @@ bool program_capture_begin(struct program *p) {
 static int pick_member(struct program *p, int capture) {
     int start = program_pick_stream(p);
     for (int i = 0; i < PROGRAM_STREAMS; i++)
-        if (p->streams[(start + i) % PROGRAM_STREAMS].capture == capture) return (start + i) % PROGRAM_STREAMS;
+        if (p->streams[(start + i) % PROGRAM_STREAMS].capture == capture)
+            return (start + i) % PROGRAM_STREAMS;
     return p->captures[capture].origin;
 }
 
@@ -96,8 +103,10 @@ static bool break_capture(struct program *p, struct program_capture *capture) {
     if (p->streams[s].capture >= 0) return true;
     if (!CU(p, cuEventRecord, p->scratch, p->streams[s].handle)) return false;
     gr_cu_result code = p->cu.cuStreamWaitEvent(p->streams[capture->origin].handle, p->scratch, 0);
-    if (code != GR_CU_STREAM_CAPTURE_ISOLATION) return program_fault(p, "breaking a capture answered %d", code);
+    if (code != GR_CU_STREAM_CAPTURE_ISOLATION)
+        return program_fault(p, "breaking a capture answered %d", code);
     capture->phase = PROGRAM_BROKEN;
+    program_say(p, "a capture breaks");
     p->tally.broken++;
     return true;
 }
@@ -109,13 +118,17 @@ bool program_capture_step(struct program *p) {
     int s = pick_member(p, c), other = program_pick_stream(p);
     switch (rng_below(&p->rng, 16)) {
     case 0: return break_capture(p, capture);
-    case 1: return granary_capture_end(p->g, capture->capture) == GRANARY_BUSY || program_fault(p, "a capture ends that still runs");
+    case 1:
+        return granary_capture_end(p->g, capture->capture) == GRANARY_BUSY ||
+               program_fault(p, "a capture ends that still runs");
     case 2:
     case 3: return replace_terminals(p, s);
     case 4:
     case 5:
     case 6:
-    case 7: return p->streams[other].capture >= 0 && p->streams[other].capture != c ? true : program_link(p, s, other);
+    case 7:
+        return p->streams[other].capture >= 0 && p->streams[other].capture != c ? true
+                                                                                : program_link(p, s, other);
     default: return program_link(p, s, capture->origin);
     }
 }
@@ -145,7 +158,8 @@ static bool end_in_driver(struct program *p, int c) {
     gr_cu_result code = p->cu.cuStreamEndCapture(p->streams[capture->origin].handle, &graph);
     if (join && code != GR_CU_SUCCESS) return program_fault(p, "cuStreamEndCapture answered %d", code);
     if (graph && place < PROGRAM_GRAPHS) {
-        p->graphs[place] = (struct program_graph){.graph = graph, .serial = capture->serial, .pool = capture->pool};
+        p->graphs[place] =
+            (struct program_graph){.graph = graph, .serial = capture->serial, .pool = capture->pool};
         if (!CU(p, cuGraphInstantiateWithFlags, &p->graphs[place].exec, graph, 0)) return false;
         kept = place;
     } else if (graph && !CU(p, cuGraphDestroy, graph)) {
@@ -157,6 +171,7 @@ static bool end_in_driver(struct program *p, int c) {
     for (int e = 0; e < PROGRAM_EVENTS; e++)
         if (p->events[e].capture == c) p->events[e].recorded = false;
     capture->phase = PROGRAM_ENDED;
+    program_say(p, "capture %d ends in the driver: %d, graph %d", c, code, kept);
     return true;
 }
 
@@ -170,6 +185,7 @@ bool program_capture_close(struct program *p, int c) {
     capture->phase = PROGRAM_NONE;
     p->pools[capture->pool].captures--;
     int status = granary_capture_end(p->g, capture->capture);
+    program_say(p, "capture %d ends: %d", c, status);
     /* The same stream may be in the next capture by now. */
     if (status == GRANARY_BUSY && p->streams[capture->origin].capture >= 0) {
         capture->phase = PROGRAM_ENDED;
@@ -183,12 +199,14 @@ bool program_capture_close(struct program *p, int c) {
 
 bool program_launch(struct program *p) {
     int i = (int)rng_below(&p->rng, PROGRAM_GRAPHS), s = program_pick_stream(p);
+    for (int n = 0; n < PROGRAM_GRAPHS && !p->graphs[i].graph; n++) i = (i + 1) % PROGRAM_GRAPHS;
     struct program_graph *graph = &p->graphs[i];
     if (!graph->graph || p->streams[s].capture >= 0) return true;
     struct program_pool *pool = &p->pools[graph->pool];
     unsigned before = pool->owners | pool->readers;
     for (int b = 0; b < PROGRAM_BLOCKS; b++)
-        if (p->blocks[b].ptr && p->blocks[b].pins >> i & 1 && p->blocks[b].owner >= 0) before |= 1u << p->blocks[b].owner;
+        if (p->blocks[b].ptr && p->blocks[b].pins >> i & 1 && p->blocks[b].owner >= 0)
+            before |= 1u << p->blocks[b].owner;
     for (int t = 0; t < PROGRAM_STREAMS; t++)
         if (before >> t & 1 && p->streams[t].capture >= 0) return true;
     for (int t = 0; t < PROGRAM_STREAMS; t++)
@@ -203,6 +221,7 @@ bool program_launch(struct program *p) {
     }
     p->streams[s].tick++;
     p->tally.launches++;
+    program_say(p, "launch graph %d on s%d", i, s);
     if (!CU(p, cuGraphLaunch, graph->exec, p->streams[s].handle)) return false;
     for (int b = 0; b < PROGRAM_BLOCKS; b++)
         if (p->blocks[b].ptr && p->blocks[b].capture == graph->serial) p->blocks[b].launched = true;

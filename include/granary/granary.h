@@ -145,7 +145,7 @@ GRANARY_API void granary_options_init(struct granary_options *options);
 struct granary_option_error {
     size_t column;   /* of the offending token, from 1 */
     char token[64];  /* the token, cut to fit */
-    char text[192];  /* the whole sentence, with source, token and column */
+    char text[384];  /* the whole sentence, with source, token and column */
 };
 
 /* Reads "key:value,key:value" (the syntax of PYTORCH_CUDA_ALLOC_CONF) into options: only the keys

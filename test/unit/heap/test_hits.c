@@ -80,20 +80,22 @@ START_TEST(hits_of_one_pool_go_on_while_another_pool_is_held) {
     open_mode(_i);
     granary_stream stream = fixture_stream(g);
     fixture_free(g, fixture_alloc(g, 2 * 4096, stream));
+    fixture_free(g, fixture_alloc(g, 2 * GR_MIB, stream));
     fixture_free(g, fixture_alloc(g, 4096, NULL));
+    fixture_free(g, fixture_alloc(g, 2 * GR_MIB, NULL));
     ck_assert_int_eq(make_hits(stream) == NULL, 1);
-    struct gr_route *other = gr_route_find(&g->routes, GR_CU_STREAM_LEGACY), *own = gr_route_find(&g->routes, stream);
+    struct gr_route *other = gr_route_find(&g->own.routes, GR_CU_STREAM_LEGACY), *own = gr_route_find(&g->own.routes, stream);
     fixture_watchdog(20);
     gr_lock_take(&g->miss);
     gr_lock_take(&g->ledger.lock); /* so that several pools may be held */
-    gr_lock_take(&other->pool[GR_SMALL].lock);
-    gr_lock_take(&other->pool[GR_LARGE].lock);
-    gr_lock_take(&own->pool[GR_LARGE].lock);
+    gr_lock_take(&gr_heap_pool(other, GR_SMALL)->lock);
+    gr_lock_take(&gr_heap_pool(other, GR_LARGE)->lock);
+    gr_lock_take(&gr_heap_pool(own, GR_LARGE)->lock);
     ck_assert_int_eq(pthread_create(&thread, NULL, make_hits, stream), 0);
     pthread_join(thread, &complaint);
-    gr_lock_give(&own->pool[GR_LARGE].lock);
-    gr_lock_give(&other->pool[GR_LARGE].lock);
-    gr_lock_give(&other->pool[GR_SMALL].lock);
+    gr_lock_give(&gr_heap_pool(own, GR_LARGE)->lock);
+    gr_lock_give(&gr_heap_pool(other, GR_LARGE)->lock);
+    gr_lock_give(&gr_heap_pool(other, GR_SMALL)->lock);
     gr_lock_give(&g->ledger.lock);
     gr_lock_give(&g->miss);
     fixture_watchdog(0);
@@ -174,20 +176,20 @@ END_TEST
 START_TEST(the_check_of_the_handle_asks_every_module) {
     open_mode(0);
     void *p = fixture_alloc(g, 5 * GR_MIB, NULL);
-    struct gr_route *route = gr_route_find(&g->routes, GR_CU_STREAM_LEGACY);
+    struct gr_route *route = gr_route_find(&g->own.routes, GR_CU_STREAM_LEGACY);
     struct gr_block *b = gr_table_get(&g->table, (gr_addr)(uintptr_t)p);
     b->state = GR_BLOCK_MOVING;
     ck_assert_str_eq(granary_verify(g), "B4");
     b->state = GR_BLOCK_LIVE;
-    route->stream.done = 99;
+    route->stream->done = 99;
     ck_assert_str_eq(granary_verify(g), "S2");
-    route->stream.done = 0;
+    route->stream->done = 0;
     g->extents.cached = 1;
     ck_assert_str_ne(granary_verify(g), "");
     g->extents.cached = 0;
-    route->pool[GR_SMALL].tally.down[GR_ACTIVE_BLOCKS]++;
+    gr_heap_pool(route, GR_LARGE)->tally.left[GR_ACTIVE_BLOCKS]++;
     ck_assert_str_eq(granary_verify(g), "P3");
-    route->pool[GR_SMALL].tally.down[GR_ACTIVE_BLOCKS]--;
+    gr_heap_pool(route, GR_LARGE)->tally.left[GR_ACTIVE_BLOCKS]--;
     fixture_close(g);
 }
 END_TEST

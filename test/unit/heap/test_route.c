@@ -10,16 +10,19 @@ enum { ROUTES = 1000 };
 
 static struct gr_routes routes;
 static struct gr_route *all;
+static struct gr_stream *streams;
 
 static void setup(void) {
     ck_assert(gr_routes_init(&routes));
     all = calloc(ROUTES, sizeof *all);
-    ck_assert_ptr_nonnull(all);
+    streams = calloc(ROUTES, sizeof *streams);
+    ck_assert(all && streams);
 }
 
 static void teardown(void) {
     gr_routes_fini(&routes);
     free(all);
+    free(streams);
 }
 
 /* Handles as a driver gives them: addresses, some far apart. */
@@ -28,7 +31,9 @@ static gr_cu_stream handle_of(size_t i) {
 }
 
 static void publish(size_t i) {
-    gr_stream_init(&all[i].stream, handle_of(i));
+    gr_stream_init(&streams[i], handle_of(i));
+    all[i].handle = handle_of(i);
+    all[i].stream = &streams[i];
     ck_assert(gr_route_reserve(&routes));
     gr_route_publish(&routes, &all[i]);
 }
@@ -40,7 +45,7 @@ START_TEST(what_was_published_is_found_and_nothing_else) {
         for (size_t k = 0; k <= i; k += 1 + i / 16) ck_assert_ptr_eq(gr_route_find(&routes, handle_of(k)), &all[k]);
         ck_assert_ptr_eq(gr_route_find(&routes, handle_of(i)), &all[i]);
     }
-    ck_assert_uint_eq(routes.count, ROUTES);
+    ck_assert_uint_eq(routes.used, ROUTES);
     size_t walked = 0;
     for (struct gr_route *route = routes.first; route; route = route->next) walked++;
     ck_assert_uint_eq(walked, ROUTES);
@@ -50,8 +55,33 @@ END_TEST
 START_TEST(the_table_stays_at_most_half_full) {
     for (size_t i = 0; i < ROUTES; i++) {
         publish(i);
-        ck_assert_uint_le(2 * routes.count, atomic_load(&routes.table)->mask + 1);
+        ck_assert_uint_le(2 * routes.used, atomic_load(&routes.table)->mask + 1);
     }
+}
+END_TEST
+
+START_TEST(a_hidden_route_is_found_no_more_and_its_handle_can_be_published_again) {
+    static struct gr_route second;
+    static struct gr_stream stream;
+    for (size_t i = 0; i < ROUTES; i++) publish(i);
+    for (size_t i = 0; i < ROUTES; i += 3) gr_route_hide(&routes, &all[i]);
+    gr_route_hide(&routes, &all[0]); /* twice is harmless */
+    for (size_t i = 0; i < ROUTES; i++)
+        ck_assert_ptr_eq(gr_route_find(&routes, handle_of(i)), i % 3 == 0 ? NULL : &all[i]);
+    gr_stream_init(&stream, handle_of(3));
+    second = (struct gr_route){.handle = handle_of(3), .stream = &stream};
+    ck_assert(gr_route_reserve(&routes));
+    gr_route_publish(&routes, &second);
+    ck_assert_ptr_eq(gr_route_find(&routes, handle_of(3)), &second);
+}
+END_TEST
+
+START_TEST(tombstones_do_not_make_the_table_grow_for_ever) {
+    for (size_t i = 0; i < ROUTES; i++) {
+        publish(i);
+        gr_route_hide(&routes, &all[i]);
+    }
+    ck_assert_uint_le(atomic_load(&routes.table)->mask + 1, 64);
 }
 END_TEST
 
@@ -92,6 +122,8 @@ Suite *suite_route(void) {
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, what_was_published_is_found_and_nothing_else);
     tcase_add_test(cases, the_table_stays_at_most_half_full);
+    tcase_add_test(cases, a_hidden_route_is_found_no_more_and_its_handle_can_be_published_again);
+    tcase_add_test(cases, tombstones_do_not_make_the_table_grow_for_ever);
     tcase_add_test(cases, readers_lose_no_route_while_the_table_grows);
     suite_add_tcase(suite, cases);
     return suite;

@@ -153,6 +153,11 @@ static int read_options(const struct granary_options *given, struct granary_opti
                     (int)GRANARY_MARKER_EMPTY_NODE);
         return GRANARY_INVALID;
     }
+    if ((unsigned)options->reclaim > GRANARY_RECLAIM_EAGER || options->extent_bytes == 0) {
+        gr_text_put(reason, GR_REASON_ROOM, "options.reclaim is %d, at most %d, and extent_bytes %zu, not 0",
+                    options->reclaim, (int)GRANARY_RECLAIM_EAGER, options->extent_bytes);
+        return GRANARY_INVALID;
+    }
     if (options->max_split_size < GR_SIZING_LARGE_SEGMENT) {
         gr_text_put(reason, GR_REASON_ROOM, "options.max_split_size is %zu; the least is %zu", options->max_split_size,
                     GR_SIZING_LARGE_SEGMENT);

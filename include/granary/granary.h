@@ -120,6 +120,11 @@ enum granary_capture_reuse { GRANARY_REUSE_OFF = 0, GRANARY_REUSE_STREAM = 1, GR
  * follows on that stream comes after. */
 enum granary_capture_marker { GRANARY_MARKER_TERMINALS = 0, GRANARY_MARKER_EMPTY_NODE = 1 };
 
+/* When idle memory of other places is moved to serve a request. OFF: never, not even before failing.
+ * PRESSURE: before failing, and before more is held than is or ever was in use at once, with a margin
+ * of 32 MiB or a 128th. EAGER: before any new memory is made. */
+enum granary_reclaim { GRANARY_RECLAIM_OFF = 0, GRANARY_RECLAIM_PRESSURE = 1, GRANARY_RECLAIM_EAGER = 2 };
+
 struct granary_fault;
 
 /* What a handle is opened with. Set it up with granary_options_init, change what you need. */
@@ -132,6 +137,8 @@ struct granary_options {
     double limit_fraction;         /* the same as a fraction of the device's memory, in (0, 1]; the lower limit holds. default 1 */
     size_t max_split_size;         /* classic only: blocks of this size or more are not split. default GRANARY_UNLIMITED */
     size_t handle_cache_bytes;     /* released physical memory kept for reuse, at most. default 0 */
+    int reclaim;                   /* enum granary_reclaim, default GRANARY_RECLAIM_PRESSURE */
+    size_t extent_bytes;           /* usual size of physical allocations, default 20 MiB (see extent_mb below) */
     int rdma_capable;              /* 1: memory that network cards can reach, where that works. default 0 */
     int capture_reuse;             /* enum granary_capture_reuse, default GRANARY_REUSE_STREAM */
     int capture_marker;            /* enum granary_capture_marker, default GRANARY_MARKER_TERMINALS */
@@ -151,7 +158,8 @@ struct granary_option_error {
 /* Reads "key:value,key:value" (the syntax of PYTORCH_CUDA_ALLOC_CONF) into options: only the keys
  * that are named change, and on an error none does. Keys: expandable_segments (True, False),
  * max_split_size_mb (MiB, at least 20), graph_capture_record_stream_reuse (True, False), per_process_memory_fraction (0 to 1), memory_limit
- * (a size with a unit: 512MiB, 10GiB, 1000000). source names the origin of the string in messages
+ * (a size with a unit: 512MiB, 10GiB, 1000000), reclaim (off, pressure, eager), extent_mb (MiB, at least
+ * 2: with 2 a job fits the smallest card, but kernels lose up to a fifth of their bandwidth). source names the origin of the string in messages
  * and may be NULL, as may error.
  * Driver: never.  Capture: allowed.  Fails: INVALID, OPTION. */
 GRANARY_API int granary_options_parse(struct granary_options *options, const char *string, const char *source,

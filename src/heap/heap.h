@@ -52,6 +52,8 @@ struct granary {
     struct gr_sizing sizing;
     bool expandable;
     char expandable_reason[128];
+    enum granary_reclaim reclaim;
+    size_t extent;           /* usual granules of one */
     /* read without a lock */
     struct gr_address_table table;
     struct gr_heap own;

@@ -63,7 +63,9 @@ static int supply(granary *g, struct gr_pool *pool, size_t need, struct gr_list 
     /* A request that cannot be met, but for two granules at its edges, disturbs nothing. */
     bool hopeless = active + (need - gr_min(need, 2)) * granule > gr_min(g->limit, g->driver.facts.total_bytes);
     bool surplus =
-        !hopeless && gr_heap_held(g) + need * granule > gr_backing_watermark(peak, active, need * granule);
+        !hopeless && (g->reclaim == GRANARY_RECLAIM_EAGER ||
+                      (g->reclaim == GRANARY_RECLAIM_PRESSURE &&
+                       gr_heap_held(g) + need * granule > gr_backing_watermark(peak, active, need * granule)));
     bool asked = false;                                    /* whether the idle memory suffices */
     while (need > 0) {
         struct gr_extent *extent = gr_extents_take_cached(&g->extents, need);
@@ -82,6 +84,7 @@ static int supply(granary *g, struct gr_pool *pool, size_t need, struct gr_list 
             const struct gr_backing backing = {.need = gr_min(need, room),
                                                .held = g->extents.held,
                                                .limit = granules_of(g, gr_min(g->limit, g->driver.facts.total_bytes)),
+                                               .usual = g->extent,
                                                .class = pool->class};
             if (!gr_extents_reserve(&g->extents, 1)) return GRANARY_HOST_MEMORY;
             size_t want = gr_backing_next(&backing);

@@ -72,7 +72,7 @@ static bool prove_heap(granary *g, struct gr_heap *heap) {
 
 size_t gr_reclaim_possible(granary *g, size_t enough) {
     size_t sum = 0;
-    if (!gr_defer_quiet(&g->defer)) return 0;
+    if (g->reclaim == GRANARY_RECLAIM_OFF || !gr_defer_quiet(&g->defer)) return 0;
     GR_HEAP_FOR(heap, g) {
         if (!open_to_reclaim(heap)) continue;
         GR_ROUTE_FOR(route, heap)
@@ -101,7 +101,7 @@ static size_t take_from(granary *g, struct gr_pool *pool, size_t want, int wait,
 
 size_t gr_reclaim_take(granary *g, struct gr_pool *beneficiary, size_t want, bool may_wait, struct gr_list *loose) {
     struct gr_route *own = beneficiary->route;
-    if (!gr_defer_quiet(&g->defer)) return 0;
+    if (g->reclaim == GRANARY_RECLAIM_OFF || !gr_defer_quiet(&g->defer)) return 0;
     for (int wait = 0; wait <= (int)may_wait; wait++) {
         size_t granules = take_from(g, beneficiary, want, wait, loose);
         if (!granules) granules = take_from(g, gr_heap_pool(own, !beneficiary->class), want, wait, loose);

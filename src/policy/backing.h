@@ -15,6 +15,7 @@ struct gr_backing {
     size_t need;  /* granules still to be backed, in one run; at least 1 */
     size_t held;  /* granules that exist on the device through this handle */
     size_t limit; /* granules that may exist */
+    size_t usual; /* granules of an extent, as the options say; at least 1 */
     enum gr_class class;
 };
 

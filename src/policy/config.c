@@ -8,18 +8,19 @@
 
 #include "base/text.h"
 
-enum kind { BOOL, MIB, SIZE, FRACTION };
+enum kind { BOOL, MIB, SIZE, FRACTION, CHOICE };
 
 struct option {
     const char *key;
     enum kind kind;
     size_t field; /* offset in struct granary_options */
     size_t low, high;
+    const char *words; /* of a CHOICE */
 };
 
 static const struct option table[] = {
-#define GR_OPTION(key, type, field, low, high, standard, sentence) \
-    {#key, type, offsetof(struct granary_options, field), low, high},
+#define GR_OPTION(key, type, field, low, high, words, standard, sentence) \
+    {#key, type, offsetof(struct granary_options, field), low, high, words},
 #include "policy/options.def"
 #undef GR_OPTION
 };
@@ -71,7 +72,7 @@ static int GR_PRINTF(3, 4) refuse(const struct reader *r, struct span token, con
 }
 
 static int refuse_key(const struct reader *r, struct span key) {
-    char known[128] = "";
+    char known[256] = "";
     for (size_t i = 0; i < GR_COUNT(table); i++)
         gr_text_add(known, sizeof known, "%s%s", i > 0 ? ", " : "", table[i].key);
     return refuse(r, key, "is no option; there are: %s", known);
@@ -119,6 +120,20 @@ static int read_fraction(const struct reader *r, const struct option *option, st
     return GRANARY_OK;
 }
 
+static int read_choice(const struct reader *r, const struct option *option, struct span value, int *out) {
+    const char *word = option->words;
+    for (int place = 0; word; place++) {
+        const char *bar = strchr(word, '|');
+        size_t len = bar ? (size_t)(bar - word) : strlen(word);
+        if (len == value.len && memcmp(word, value.at, len) == 0) {
+            *out = place;
+            return GRANARY_OK;
+        }
+        word = bar ? bar + 1 : NULL;
+    }
+    return refuse(r, value, "is no value for %s: %s", option->key, option->words);
+}
+
 static int read_value(const struct reader *r, const struct option *option, struct span value) {
     void *field = (char *)r->options + option->field;
     switch (option->kind) {
@@ -126,6 +141,7 @@ static int read_value(const struct reader *r, const struct option *option, struc
     case MIB:
     case SIZE: return read_size(r, option, value, field);
     case FRACTION: return read_fraction(r, option, value, field);
+    case CHOICE: return read_choice(r, option, value, field);
     }
     return GRANARY_INVALID;
 }
@@ -199,6 +215,8 @@ void gr_config_init(struct granary_options *options) {
         .max_split_size = GRANARY_UNLIMITED,
         .handle_cache_bytes = 0,
         .rdma_capable = 0,
+        .reclaim = GRANARY_RECLAIM_PRESSURE,
+        .extent_bytes = 20 * GR_MIB,
         .capture_reuse = GRANARY_REUSE_STREAM,
         .capture_marker = GRANARY_MARKER_TERMINALS,
         .fault = NULL,

@@ -20,6 +20,10 @@
 #define GR_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define GR_CONTAINER(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
+/* Calls, and when it is refused (not 0) calls once more; the last answer. For giving things back, where
+ * the alternative is a leak. */
+#define GR_TWICE(call) ((call) == 0 ? 0 : (call))
+
 /* A device address. Never dereferenced by the library. */
 typedef uint64_t gr_addr;
 

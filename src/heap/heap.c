@@ -66,8 +66,8 @@ int gr_heap_open(granary *g, const struct granary_options *options, int device, 
 }
 
 void gr_heap_close(granary *g) {
-    if (g->streams && gr_driver_begin(&g->driver) == GRANARY_OK) {
-        gr_driver_ignore(&g->driver, GR_ENTRY_cuCtxSynchronize, GR_DRIVE(&g->driver, cuCtxSynchronize));
+    if (g->streams && GR_TWICE(gr_driver_begin(&g->driver)) == GRANARY_OK) {
+        gr_driver_ignore(&g->driver, GR_ENTRY_cuCtxSynchronize, GR_TWICE(GR_DRIVE(&g->driver, cuCtxSynchronize)));
         gr_driver_end(&g->driver);
     }
     gr_scope_drop_all(g);

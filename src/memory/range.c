@@ -28,15 +28,16 @@ int gr_range_open(struct gr_range *range, struct gr_driver *driver, size_t bytes
 void gr_range_close(struct gr_range *range, struct gr_driver *driver) {
     GR_ASSERT(range->mapped == 0, "R2");
     gr_driver_ignore(driver, GR_ENTRY_cuMemAddressFree,
-                           GR_DRIVE(driver, cuMemAddressFree, range->base, range->slots * range->granule));
+                           GR_TWICE(GR_DRIVE(driver, cuMemAddressFree, range->base, range->slots * range->granule)));
     gr_host_give(range->slot);
     *range = (struct gr_range){0};
 }
 
 static int unmap_run(struct gr_range *range, struct gr_driver *driver, size_t slot, size_t granules) {
+    if (gr_driver_lost(driver)) return GRANARY_LOST; /* nobody can tell any more whether work is under way */
     return gr_driver_status(
         driver, GR_ENTRY_cuMemUnmap,
-        GR_DRIVE(driver, cuMemUnmap, gr_range_addr_of(range, slot), granules * range->granule));
+        GR_TWICE(GR_DRIVE(driver, cuMemUnmap, gr_range_addr_of(range, slot), granules * range->granule)));
 }
 
 int gr_range_map(struct gr_range *range, struct gr_driver *driver, size_t slot, size_t granules,

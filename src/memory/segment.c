@@ -38,8 +38,8 @@ int gr_segment_open_classic(struct gr_segment *segment, struct gr_driver *driver
 void gr_segment_close(struct gr_segment *segment, struct gr_driver *driver) {
     if (segment->kind == GR_SEGMENT_EXPANDABLE) {
         gr_range_close(&segment->range, driver);
-    } else if (gr_driver_begin(driver) == GRANARY_OK) {
-        gr_driver_ignore(driver, GR_ENTRY_cuMemFree, GR_DRIVE(driver, cuMemFree, segment->base));
+    } else if (GR_TWICE(gr_driver_begin(driver)) == GRANARY_OK) {
+        gr_driver_ignore(driver, GR_ENTRY_cuMemFree, GR_TWICE(GR_DRIVE(driver, cuMemFree, segment->base)));
         gr_driver_end(driver);
     }
     *segment = (struct gr_segment){0};

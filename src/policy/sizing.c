@@ -20,7 +20,7 @@ bool gr_sizing_splits(const struct gr_sizing *sizing, enum gr_class class, size_
 
 size_t gr_sizing_range(size_t device_bytes, size_t used, size_t need, size_t granule) {
     size_t left = used < GR_SIZING_ADDRESS_BUDGET ? GR_SIZING_ADDRESS_BUDGET - used : 0;
-    /* A sixteenth of what is left: the first hundred pools of a large card get all they can use. */
+    /* A sixteenth of what is left: the first twenty pools of a large card get all they can use. */
     size_t bytes = gr_min(device_bytes + device_bytes / 8, left / 16);
     return (gr_max(gr_max(bytes, need), granule) + granule - 1) & ~(granule - 1);
 }

@@ -49,7 +49,7 @@ bool gr_sizing_splits(const struct gr_sizing *sizing, enum gr_class class, size_
 
 /* Address space to reserve for a pool: 1.125 x the device's memory, less as the budget runs out, never
  * less than need (all multiples of granule). used: address space this handle holds already. */
-#define GR_SIZING_ADDRESS_BUDGET ((size_t)16 << 40) /* of one handle: an eighth of a 47-bit process */
+#define GR_SIZING_ADDRESS_BUDGET ((size_t)6 << 40) /* of one handle: sixteen leave a quarter of 47 bits */
 size_t gr_sizing_range(size_t device_bytes, size_t used, size_t need, size_t granule);
 
 #endif

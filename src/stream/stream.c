@@ -15,11 +15,11 @@ void gr_stream_init(struct gr_stream *stream, gr_cu_stream handle) {
 }
 
 void gr_stream_fini(struct gr_stream *stream, struct gr_driver *driver) {
-    if (gr_driver_begin(driver) == GRANARY_OK) {
+    if (GR_TWICE(gr_driver_begin(driver)) == GRANARY_OK) {
         for (unsigned i = 0; i < GR_STREAM_EVENTS; i++)
             if (stream->mark[i].event)
                 gr_driver_ignore(driver, GR_ENTRY_cuEventDestroy,
-                                       GR_DRIVE(driver, cuEventDestroy, stream->mark[i].event));
+                                       GR_TWICE(GR_DRIVE(driver, cuEventDestroy, stream->mark[i].event)));
         gr_driver_end(driver);
     }
     memset(stream->mark, 0, sizeof(stream->mark));

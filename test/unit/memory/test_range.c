@@ -174,10 +174,20 @@ START_TEST(a_run_of_which_one_call_is_refused_is_not_mapped_at_all) {
 }
 END_TEST
 
-START_TEST(a_refused_unmap_leaves_the_extent_where_it_is) {
+START_TEST(an_unmap_is_asked_for_twice_before_it_counts_as_refused) {
     struct gr_extent *a = add_loose(2);
     ck_assert_int_eq(gr_range_map(&range, &driver, 0, 2, &loose), GRANARY_OK);
     gr_tap_fail(&driver.tap, GR_ENTRY_cuMemUnmap, 1, 1, GR_CU_UNKNOWN);
+    ck_assert_int_eq(gr_range_unmap(&range, &driver, a), GRANARY_OK);
+    ck_assert_uint_eq(fixture_held().mappings, 0);
+    gr_list_append(&loose, &a->link);
+}
+END_TEST
+
+START_TEST(a_refused_unmap_leaves_the_extent_where_it_is) {
+    struct gr_extent *a = add_loose(2);
+    ck_assert_int_eq(gr_range_map(&range, &driver, 0, 2, &loose), GRANARY_OK);
+    gr_tap_fail(&driver.tap, GR_ENTRY_cuMemUnmap, 1, 2, GR_CU_UNKNOWN);
     ck_assert_int_eq(gr_range_unmap(&range, &driver, a), GRANARY_DRIVER);
     ck_assert_ptr_eq(a->range, &range);
     ck_assert_ptr_eq(range.slot[1], a);
@@ -193,9 +203,18 @@ START_TEST(a_driver_that_cannot_even_undo_counts_as_lost) {
     gr_tap_fail(&driver.tap, GR_ENTRY_cuMemSetAccess, 1, 1, GR_CU_UNKNOWN);
     ck_assert_int_eq(gr_range_map(&range, &driver, 0, 1, &loose), GRANARY_DRIVER);
     ck_assert(!gr_driver_lost(&driver));
-    gr_tap_fail(&driver.tap, GR_TAP_ANY, 2, 2, GR_CU_UNKNOWN); /* set-access and the unmap behind it */
+    gr_tap_fail(&driver.tap, GR_TAP_ANY, 2, 3, GR_CU_UNKNOWN); /* set-access, and unmap twice */
     ck_assert_int_eq(gr_range_map(&range, &driver, 0, 1, &loose), GRANARY_DRIVER);
     ck_assert(gr_driver_lost(&driver));
+    uint64_t unmaps = count(GR_ENTRY_cuMemUnmap);
+    struct gr_extent *mapped = GR_CONTAINER(loose.next, struct gr_extent, link);
+    mapped->range = &range; /* as if it had been mapped before */
+    range.slot[8] = mapped;
+    mapped->slot = 8;
+    ck_assert_int_eq(gr_range_unmap(&range, &driver, mapped), GRANARY_LOST);
+    ck_assert_uint_eq(count(GR_ENTRY_cuMemUnmap), unmaps);
+    mapped->range = NULL;
+    range.slot[8] = NULL;
     atomic_store(&driver.lost, 0); /* to leave no trace of this test */
     ck_assert_int_eq(driver.call.cuMemUnmap(range.base, 2 * GR_MIB), GR_CU_SUCCESS);
 }
@@ -249,6 +268,7 @@ Suite *suite_range(void) {
     tcase_add_test(cases, a_run_is_mapped_in_order_with_one_set_access);
     tcase_add_test(cases, an_unmapped_extent_is_loose_and_keeps_its_memory);
     tcase_add_test(cases, a_run_of_which_one_call_is_refused_is_not_mapped_at_all);
+    tcase_add_test(cases, an_unmap_is_asked_for_twice_before_it_counts_as_refused);
     tcase_add_test(cases, a_refused_unmap_leaves_the_extent_where_it_is);
     tcase_add_test(cases, a_driver_that_cannot_even_undo_counts_as_lost);
     tcase_add_test(cases, forgetting_takes_an_extent_off_the_books_without_a_call);

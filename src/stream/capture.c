@@ -147,8 +147,10 @@ static bool mark_all(struct marking *m, const struct gr_block *block) {
     struct gr_capture_info info;
     struct gr_capture_stream *cs;
     if (!look(m->capture, m->driver, m->owner, &info, &cs)) return false;
-    for (const struct gr_use *use = block->u.live.uses; use; use = use->next)
+    for (const struct gr_use *use = block->u.live.uses; use; use = use->next) {
+        if (use->capture != m->capture->number) return false; /* it began before, outside of the graph */
         if (use->stream != m->owner && !mark_stream(m, use->stream)) return false;
+    }
     return mark_stream(m, m->owner);
 }
 

@@ -13,10 +13,8 @@ static const unsigned char legal[] = {
     [GR_BLOCK_MOVING] = 1u << GR_BLOCK_FREE | 1u << GR_BLOCK_HOLE,
 };
 
-void gr_block_become(struct gr_block *b, enum gr_block_state state) {
-    GR_ASSERT(b->state < GR_COUNT(legal) && (legal[b->state] >> state & 1), "B4");
-    (void)legal;
-    b->state = state;
+bool gr_block_may_become(enum gr_block_state from, enum gr_block_state to) {
+    return from < GR_COUNT(legal) && (legal[from] >> to & 1);
 }
 
 struct gr_block *gr_block_split(struct gr_slab *slab, struct gr_block *b, size_t size) {

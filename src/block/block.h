@@ -23,6 +23,7 @@
 #define GR_BLOCK_BLOCK_H
 
 #include "base/base.h"
+#include "base/check.h"
 #include "base/slab.h"
 
 enum { GR_BLOCK_UNIT = 512 }; /* bytes; every address and size is a multiple */
@@ -30,7 +31,6 @@ enum { GR_BLOCK_UNIT = 512 }; /* bytes; every address and size is a multiple */
 enum gr_block_state { GR_BLOCK_LIVE = 1, GR_BLOCK_FREE, GR_BLOCK_PENDING, GR_BLOCK_HOLE, GR_BLOCK_MOVING };
 
 struct gr_use;
-struct gr_marked;
 
 /* One cache line. */
 struct gr_block {
@@ -53,7 +53,14 @@ struct gr_block {
 };
 _Static_assert(sizeof(struct gr_block) == 64, "a block is one cache line");
 
-void gr_block_become(struct gr_block *b, enum gr_block_state state);
+/* Is the step in the picture above? */
+bool gr_block_may_become(enum gr_block_state from, enum gr_block_state to);
+
+/* Makes a step, which must be a legal one. */
+static inline void gr_block_become(struct gr_block *b, enum gr_block_state state) {
+    GR_ASSERT(gr_block_may_become((enum gr_block_state)b->state, state), "B4");
+    b->state = state;
+}
 
 /* Cuts b at size bytes: b keeps the low part, the rest is returned with the same state, as its right
  * neighbour. The slab must have a reserve of one. */

@@ -62,6 +62,7 @@ void gr_index_insert(struct gr_index *index, struct gr_block *b) {
     unsigned n = bin_of(b->size);
     struct gr_index_bin *bin = &index->bin[n];
     GR_ASSERT(n < GR_INDEX_BINS, "X1");
+    index->changes++;
     index->count++;
     index->bytes += b->size;
     b->u.node.left = b->u.node.right = NULL;
@@ -95,6 +96,7 @@ void gr_index_insert(struct gr_index *index, struct gr_block *b) {
 void gr_index_remove(struct gr_index *index, struct gr_block *b) {
     unsigned n = bin_of(b->size);
     struct gr_index_bin *bin = &index->bin[n];
+    index->changes++;
     index->count--;
     index->bytes -= b->size;
     if (bin->root == b && !b->u.node.left && !b->u.node.right) {

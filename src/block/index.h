@@ -28,6 +28,7 @@ struct gr_index {
     uint64_t map[GR_INDEX_WORDS];
     size_t count;
     uint64_t bytes;
+    uint64_t changes; /* insertions and removals so far: equal numbers, equal contents */
     struct gr_index_bin {
         struct gr_block *root, *least;
     } bin[GR_INDEX_BINS];

@@ -195,10 +195,11 @@ static bool hand_out(struct gr_pool *pool, struct gr_block *b, size_t requested,
 }
 
 int gr_heap_try(granary *g, struct gr_pool *pool, size_t rounded, size_t requested, void **out) {
-    struct gr_block *b;
+    int status = GRANARY_OK;
     bool over = false;
     gr_lock_take(&pool->lock);
-    int status = gr_pool_take(pool, rounded, requested, &b);
+    struct gr_block *b = gr_pool_again(pool, rounded, requested);
+    if (!b) status = gr_pool_take(pool, rounded, requested, &b);
     if (GR_LIKELY(status == GRANARY_OK)) over = hand_out(pool, b, requested, out);
     gr_lock_give(&pool->lock);
     if (GR_UNLIKELY(over)) gr_ledger_settle(&g->ledger, &pool->tally);

@@ -184,7 +184,7 @@ static int back(granary *g, struct gr_pool *pool, struct gr_growth *growth, stru
 }
 
 static int grow_on_range(granary *g, struct gr_pool *pool, size_t rounded) {
-    struct gr_growth growth;
+    struct gr_growth growth = {0};
     struct gr_list loose;
     size_t ranges = g->ranges;
     int status = plan(g, pool, rounded, &growth);

@@ -42,14 +42,6 @@ static bool splits(const struct gr_pool *pool, const struct gr_block *b, size_t 
            (pool->expandable || gr_sizing_splits(pool->sizing, pool->class, rounded, rest));
 }
 
-/* A FREE block that is in no index is handed out. */
-static void hand_out(struct gr_pool *pool, struct gr_block *b, size_t requested) {
-    gr_block_become(b, GR_BLOCK_LIVE);
-    b->u.live.requested = requested;
-    b->u.live.uses = NULL;
-    gr_table_set(pool->table, b);
-}
-
 /* Would best fit over joined blocks give this request the address of the recent block, cut to the
  * same size? Then joining it and cutting it off again can be saved. */
 static bool recent_serves(const struct gr_pool *pool, size_t rounded) {
@@ -72,7 +64,7 @@ int gr_pool_take(struct gr_pool *pool, size_t rounded, size_t requested, struct 
     if (b) {
         if (recent_serves(pool, rounded)) {
             pool->recent = NULL;
-            hand_out(pool, b, requested);
+            gr_pool_hand_out(pool, b, requested);
             *out = b;
             return GRANARY_OK;
         }
@@ -84,7 +76,9 @@ int gr_pool_take(struct gr_pool *pool, size_t rounded, size_t requested, struct 
     if (cut && GR_UNLIKELY(!gr_slab_reserve(&pool->blocks, 1))) return GRANARY_HOST_MEMORY;
     gr_index_remove(&pool->free, b);
     if (cut) gr_index_insert(&pool->free, gr_block_split(&pool->blocks, b, rounded));
-    hand_out(pool, b, requested);
+    gr_pool_hand_out(pool, b, requested);
+    pool->taken = b;
+    pool->taken_changes = pool->free.changes;
     *out = b;
     return GRANARY_OK;
 }
@@ -93,7 +87,7 @@ void gr_pool_retake(struct gr_pool *pool, struct gr_block *b, size_t rounded, si
     struct gr_block *rest = NULL;
     if (splits(pool, b, rounded) && gr_slab_reserve(&pool->blocks, 1)) rest = gr_block_split(&pool->blocks, b, rounded);
     gr_block_become(b, GR_BLOCK_FREE);
-    hand_out(pool, b, requested);
+    gr_pool_hand_out(pool, b, requested);
     if (rest) gr_pool_put(pool, rest);
 }
 
@@ -116,12 +110,6 @@ void gr_pool_settle(struct gr_pool *pool) {
     if (!b) return;
     pool->recent = NULL;
     join(pool, b);
-}
-
-void gr_pool_free(struct gr_pool *pool, struct gr_block *b) {
-    gr_pool_settle(pool);
-    gr_block_become(b, GR_BLOCK_FREE);
-    pool->recent = b;
 }
 
 void gr_pool_put(struct gr_pool *pool, struct gr_block *b) {

@@ -7,7 +7,8 @@
  *
  * The block freed last is not joined and indexed at once, because very often the next request asks
  * for the same size again. It then gets this block if, and only if, best fit over joined blocks would
- * have given it the same address; whatever else comes settles the recent block first.
+ * have given it the same address; whatever else comes settles the recent block first. When the index
+ * has not changed since best fit handed out this very block, that is so without looking.
  *
  * The one door to the free index and the hole index: every block enters by gr_pool_put or
  * gr_pool_put_hole, which alone join neighbours, and leaves by take, or by the two modules that move
@@ -52,6 +53,8 @@ struct gr_pool {
     struct gr_segment **segments; /* sorted by base */
     size_t segment_count, segment_room;
     struct gr_block *recent;      /* freed last: FREE, in no index, or NULL */
+    struct gr_block *taken;       /* handed out last by best fit, */
+    uint64_t taken_changes;       /* free.changes just after that */
     struct gr_index free;
     struct gr_index holes;
 };
@@ -68,6 +71,23 @@ void gr_pool_assign(struct gr_pool *pool, struct gr_stream *stream, struct gr_ro
 
 /* ---- under the pool's lock ---------------------------------------------------------------- */
 
+/* A FREE block that is in no index is handed out. */
+static inline void gr_pool_hand_out(struct gr_pool *pool, struct gr_block *b, size_t requested) {
+    gr_block_become(b, GR_BLOCK_LIVE);
+    b->u.live.requested = requested;
+    b->u.live.uses = NULL;
+    gr_table_set(pool->table, b);
+}
+
+/* The recent block once more, if best fit handed it out and nothing has changed since; else NULL. */
+static inline struct gr_block *gr_pool_again(struct gr_pool *pool, size_t rounded, size_t requested) {
+    struct gr_block *b = pool->recent;
+    if (!b || b != pool->taken || b->size != rounded || pool->taken_changes != pool->free.changes) return NULL;
+    pool->recent = NULL;
+    gr_pool_hand_out(pool, b, requested);
+    return b;
+}
+
 /* Takes the best fit for a rounded size and makes it LIVE: OK; or OUT_OF_MEMORY when no block fits,
  * HOST_MEMORY when cutting needs a tile and there is none. Changes nothing on failure. */
 GR_MUST int gr_pool_take(struct gr_pool *pool, size_t rounded, size_t requested, struct gr_block **out);
@@ -76,10 +96,16 @@ GR_MUST int gr_pool_take(struct gr_pool *pool, size_t rounded, size_t requested,
  * there is a tile for it. Cannot fail. */
 void gr_pool_retake(struct gr_pool *pool, struct gr_block *b, size_t rounded, size_t requested);
 
-/* A LIVE block becomes FREE and the recent one. Cannot fail. */
-void gr_pool_free(struct gr_pool *pool, struct gr_block *b);
 /* The recent block, if any, is joined with its neighbours and indexed like all others. */
 void gr_pool_settle(struct gr_pool *pool);
+/* A LIVE block becomes FREE and the recent one. Cannot fail. */
+static inline void gr_pool_free(struct gr_pool *pool, struct gr_block *b) {
+    if (pool->recent) gr_pool_settle(pool);
+    gr_block_become(b, GR_BLOCK_FREE);
+    pool->recent = b;
+    __builtin_prefetch(b->prev); /* settling it will look at both */
+    __builtin_prefetch(b->next);
+}
 /* A PENDING or MOVING block becomes FREE, joined and indexed. Cannot fail. */
 void gr_pool_put(struct gr_pool *pool, struct gr_block *b);
 /* A MOVING block with nothing behind it becomes a HOLE. Cannot fail. */

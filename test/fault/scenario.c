@@ -38,7 +38,8 @@ static struct model_block take(struct world *w, size_t size, granary_stream stre
     struct model_block block = {.requested = size, .stream = stream, .pattern = ++next_id};
     block.addr = (gr_addr)(uintptr_t)fixture_alloc(w->g, size, stream);
     ck_assert_int_eq(granary_size_of(w->g, (void *)(uintptr_t)block.addr, &block.size), GRANARY_OK);
-    ck_assert_int_eq(granary_sim_use(stream, (void *)(uintptr_t)block.addr, block.size, 1, block.pattern, "sweep"), 0);
+    ck_assert_int_eq(
+        granary_sim_use(stream, (void *)(uintptr_t)block.addr, block.size, 1, block.pattern, "sweep"), 0);
     return block;
 }
 
@@ -58,7 +59,8 @@ static int ask(struct world *w, size_t size, granary_stream stream) {
     void *ptr = &ptr;
     int status = granary_alloc(w->g, size, stream, &ptr);
     if (status != GRANARY_OK) return ptr == NULL ? status : GRANARY_OK + 1; /* a failure writes NULL */
-    struct model_block block = {.addr = (gr_addr)(uintptr_t)ptr, .requested = size, .stream = stream, .pattern = ++next_id};
+    struct model_block block = {
+        .addr = (gr_addr)(uintptr_t)ptr, .requested = size, .stream = stream, .pattern = ++next_id};
     ck_assert_int_eq(granary_size_of(w->g, ptr, &block.size), GRANARY_OK);
     model_fill(&block);
     ck_assert_ptr_null(model_add(&w->live, &block));
@@ -118,7 +120,8 @@ static void something_cached(struct world *w) {
     one_of_each(w);
     gr_lock_take(&w->g->miss);
     ck_assert(gr_extents_reserve(&w->g->extents, 2));
-    for (size_t i = 0; i < 2; i++) ck_assert_int_eq(gr_extents_get(&w->g->extents, 5 - i, &extent[i]), GRANARY_OK);
+    for (size_t i = 0; i < 2; i++)
+        ck_assert_int_eq(gr_extents_get(&w->g->extents, 5 - i, &extent[i]), GRANARY_OK);
     for (size_t i = 0; i < 2; i++) gr_extents_put(&w->g->extents, extent[i]);
     gr_lock_give(&w->g->miss);
 }
@@ -195,17 +198,21 @@ const struct scenario scenarios[] = {
     {"first small block of a stream, classic", classic, nothing, ask_small, false, false},
     {"first large block of a stream, classic", classic, nothing, ask_large, false, false},
     {"growth into a hole", of_64_mib, one_of_each, ask_large, false, false},
-    {"growth into a hole with several extents", of_64_mib, one_of_each, ask_more_than_a_quarter, false, false},
+    {"growth into a hole with several extents", of_64_mib, one_of_each, ask_more_than_a_quarter, false,
+     false},
     {"growth over several holes", of_64_mib, two_holes, ask_five_granules, false, false},
     {"growth of a small pool, block by block", of_64_mib, nothing, ask_many_small, false, false},
     {"growth from the handle cache", cached, something_cached, ask_more_than_a_quarter, true, false},
     {"growth into another range", short_ranges, nearly_full_range, ask_large, false, false},
     {"second segment, classic", classic, one_of_each, ask_many_small, false, false},
     {"idle memory of the pool itself", of_64_mib, idle_in_pieces, ask_more_than_a_quarter, true, false},
-    {"idle memory of another stream, full card", of_64_mib, idle_in_pieces, ask_of_the_other_stream, true, false},
-    {"idle memory of another stream, under a limit", limited, idle_in_pieces, ask_of_the_other_stream, true, false},
+    {"idle memory of another stream, full card", of_64_mib, idle_in_pieces, ask_of_the_other_stream, true,
+     false},
+    {"idle memory of another stream, under a limit", limited, idle_in_pieces, ask_of_the_other_stream, true,
+     false},
     {"idle segment of another stream, classic", classic, idle_whole, ask_of_the_other_stream, true, false},
-    {"idle segment of another stream, under a limit, classic", limited_classic, idle_whole, ask_of_the_other_stream, true, false},
+    {"idle segment of another stream, under a limit, classic", limited_classic, idle_whole,
+     ask_of_the_other_stream, true, false},
     {"trim to nothing", of_64_mib, idle_everywhere, trim_all, true, false},
     {"trim to an amount", of_64_mib, idle_everywhere, trim_some, true, false},
     {"trim with a handle cache", cached, something_cached, trim_all, true, false},

@@ -11,8 +11,8 @@
 struct world {
     granary *g;
     granary_stream a, b;
-    struct model live;  /* blocks that must survive, with their contents */
-    void *spare[2];     /* blocks that the call under test gives back */
+    struct model live; /* blocks that must survive, with their contents */
+    void *spare[2];    /* blocks that the call under test gives back */
     granary_stream made;
     const char *forgiven; /* an invariant that is known to break here; NULL */
 };

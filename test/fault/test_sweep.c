@@ -11,14 +11,17 @@
 #include "fault/host_wrap.h"
 #include "fault/scenario.h"
 
+#if defined(__SANITIZE_THREAD__)
+static const gr_cu_result codes[] = {
+    GR_CU_OUT_OF_MEMORY}; /* one thread: there is little to be seen, slowly */
+#else
 static const gr_cu_result codes[] = {GR_CU_OUT_OF_MEMORY, GR_CU_UNKNOWN, GR_CU_NOT_SUPPORTED};
+#endif
 
 enum kind { DRIVER_CALL, HOST_ALLOCATION };
 
 /* Shared by the runner and the children that it forks for the tests. */
-static struct {
-    uint64_t pairs, runs;
-} *totals;
+static struct { uint64_t pairs, runs; } * totals;
 
 /* One refusal in one scenario, in words. */
 static char where[256];
@@ -66,8 +69,10 @@ static void close_world(struct world *w, int64_t host_before) {
 }
 
 static void arm(struct world *w, enum kind kind, uint64_t k, uint64_t times, gr_cu_result code) {
-    if (kind == DRIVER_CALL) gr_tap_fail(&w->g->driver.tap, GR_TAP_ANY, k, times, code);
-    else host_wrap_fail(k, times);
+    if (kind == DRIVER_CALL)
+        gr_tap_fail(&w->g->driver.tap, GR_TAP_ANY, k, times, code);
+    else
+        host_wrap_fail(k, times);
 }
 
 static uint64_t disarm(struct world *w, enum kind kind) {
@@ -120,15 +125,19 @@ static bool refuse(const struct scenario *s, enum kind kind, uint64_t k, gr_cu_r
     int status = s->act(&w);
     bool reached = disarm(&w, kind) > 0;
     size_t seen = gr_tap_log(&w.g->driver.tap, NULL, 0);
-    snprintf(where, sizeof where, "%s, %s %llu%s%s answers %d", s->name, kind == DRIVER_CALL ? "call" : "host allocation",
-             (unsigned long long)k, kind == DRIVER_CALL ? " " : "",
-             kind == DRIVER_CALL ? refused_entry(log, gr_min(seen, ROOM)) : "", kind == DRIVER_CALL ? (int)code : 0);
+    snprintf(where, sizeof where, "%s, %s %llu%s%s answers %d", s->name,
+             kind == DRIVER_CALL ? "call" : "host allocation", (unsigned long long)k,
+             kind == DRIVER_CALL ? " " : "",
+             kind == DRIVER_CALL ? refused_entry(log, gr_min(seen, ROOM)) : "",
+             kind == DRIVER_CALL ? (int)code : 0);
 
     if (status != GRANARY_OK) {
         struct fixture_state after = fixture_state(w.g);
         COMPLAIN_UNLESS(reached && !s->never_fails, "fails with %d", status);
-        COMPLAIN_UNLESS(status < 0 && status != GRANARY_INVALID && status != GRANARY_LOST, "status %d", status);
-        COMPLAIN_UNLESS(kind == DRIVER_CALL || status == GRANARY_HOST_MEMORY || s->idle_may_go, "status %d", status);
+        COMPLAIN_UNLESS(status < 0 && status != GRANARY_INVALID && status != GRANARY_LOST, "status %d",
+                        status);
+        COMPLAIN_UNLESS(kind == DRIVER_CALL || status == GRANARY_HOST_MEMORY || s->idle_may_go, "status %d",
+                        status);
         /* What the call did before it failed stays, when it is a series of calls. */
         bool single = w.live.count == blocks_before;
         if (!FIXTURE_OPEN_QUESTIONS) forgive(&before, &after);
@@ -137,7 +146,8 @@ static bool refuse(const struct scenario *s, enum kind kind, uint64_t k, gr_cu_r
     check_world(&w);
     if (status != GRANARY_OK) {
         int again = s->act(&w);
-        COMPLAIN_UNLESS(again == GRANARY_OK, "the next attempt fails too: %d %s", again, fixture_fault(w.g).text);
+        COMPLAIN_UNLESS(again == GRANARY_OK, "the next attempt fails too: %d %s", again,
+                        fixture_fault(w.g).text);
         check_world(&w);
     }
     totals->runs++;
@@ -207,7 +217,7 @@ static void harm(const struct scenario *s, uint64_t k) {
 START_TEST(a_driver_that_refuses_everything_from_some_call_on_does_no_harm) {
     const struct scenario *s = &scenarios[_i];
     uint64_t calls = dry_run(s, DRIVER_CALL);
-    for (uint64_t k = 1; k <= calls; k++) {
+    for (uint64_t k = 1; k <= calls; k += GR_COUNT(codes) == 1 ? 4 : 1) {
         snprintf(where, sizeof where, "%s, calls from %llu on are refused", s->name, (unsigned long long)k);
         fflush(NULL);
         pid_t child = fork(); /* one each: the simulation may hold what was lost, and then does not close */
@@ -239,9 +249,12 @@ START_TEST(a_refused_host_allocation_of_opening_leaves_nothing_open) {
         host_wrap_fail(k, 1);
         status = granary_open(0, &options, &g);
         host_wrap_fail(0, 0);
-        if (status == GRANARY_OK) granary_close(g);
-        else met++;
-        ck_assert_msg(status == GRANARY_OK || status == GRANARY_HOST_MEMORY, "allocation %d: %d", (int)k, status);
+        if (status == GRANARY_OK)
+            granary_close(g);
+        else
+            met++;
+        ck_assert_msg(status == GRANARY_OK || status == GRANARY_HOST_MEMORY, "allocation %d: %d", (int)k,
+                      status);
         ck_assert_int_eq(fault.status, status);
         ck_assert(status == GRANARY_OK || (g == NULL && fault.text[0] != '\0'));
         ck_assert_int_eq(host_wrap_live(), host_before);
@@ -285,7 +298,8 @@ START_TEST(a_refused_call_of_closing_leaves_nothing_behind) {
             while (seen < GR_COUNT(log) && log[seen].entry >= 0) seen++;
             if (k == 0) calls = seen;
             const char *leak = fixture_leak();
-            COMPLAIN_UNLESS(leak == NULL, "%s was refused, %s are left behind", refused_entry(log, seen), leak);
+            COMPLAIN_UNLESS(leak == NULL, "%s was refused, %s are left behind", refused_entry(log, seen),
+                            leak);
             COMPLAIN_UNLESS(host_wrap_live() == host_before, "host memory is left behind");
             fixture_close_sim();
             totals->pairs += k > 0;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "support/fixture.h"
+#include "support/hot.h"
 #include "support/model.h"
 #include "support/rng.h"
 
@@ -34,22 +35,22 @@ static void compare(void) {
     char words[128];
     struct granary_stats stats = fixture_stats(g);
     struct granary_sim_held held = fixture_held();
-    ck_assert_msg(model_compare(&model, &stats, words) == NULL, "%s", words);
+    HOT_ASSERT_MSG(model_compare(&model, &stats, words) == NULL, "%s", words);
     int64_t reserved = stats.reserved_bytes.all.current;
-    ck_assert_int_eq(reserved + stats.handle_cache_bytes, (int64_t)(held.handle_bytes + held.allocated_bytes));
-    ck_assert_int_eq((int64_t)(held.mapped_bytes + held.allocated_bytes), reserved);
-    ck_assert_int_eq(reserved, stats.reserved_bytes.small.current + stats.reserved_bytes.large.current);
-    ck_assert_int_ge(reserved, stats.active_bytes.all.current);
-    ck_assert_int_le(stats.reserved_bytes.all.peak, MEMORY * (int64_t)GR_MIB);
-    ck_assert_int_eq(stats.reserved_address_bytes, (int64_t)held.reserved_bytes);
-    ck_assert_int_eq(stats.ranges, (int64_t)held.reservations);
-    ck_assert_int_eq(stats.extents, (int64_t)held.handles);
+    HOT_ASSERT(reserved + stats.handle_cache_bytes == (int64_t)(held.handle_bytes + held.allocated_bytes));
+    HOT_ASSERT((int64_t)(held.mapped_bytes + held.allocated_bytes) == reserved);
+    HOT_ASSERT(reserved == stats.reserved_bytes.small.current + stats.reserved_bytes.large.current);
+    HOT_ASSERT(reserved >= stats.active_bytes.all.current);
+    HOT_ASSERT(stats.reserved_bytes.all.peak <= MEMORY * (int64_t)GR_MIB);
+    HOT_ASSERT(stats.reserved_address_bytes == (int64_t)held.reserved_bytes);
+    HOT_ASSERT(stats.ranges == (int64_t)held.reservations);
+    HOT_ASSERT(stats.extents == (int64_t)held.handles);
     moves = (size_t)stats.moved_extents;
 }
 
 static void verify(void) {
     const char *broken = granary_verify(g);
-    ck_assert_msg(broken == NULL, "%s is broken", broken);
+    HOT_ASSERT_MSG(broken == NULL, "%s is broken", broken);
 }
 
 /* ---- operations ------------------------------------------------------------------------------- */
@@ -65,9 +66,8 @@ static size_t any_size(void) {
 }
 
 static void use(const struct model_block *block) {
-    ck_assert_int_eq(granary_sim_use(block->stream, (void *)(uintptr_t)block->addr, block->size, 1, block->pattern,
-                                     GRANARY_SIM_SITE),
-                     0);
+    HOT_ASSERT(granary_sim_use(block->stream, (void *)(uintptr_t)block->addr, block->size, 1, block->pattern,
+                               GRANARY_SIM_SITE) == 0);
 }
 
 static bool alloc(size_t requested, granary_stream stream) {
@@ -75,42 +75,43 @@ static bool alloc(size_t requested, granary_stream stream) {
     int64_t before = fixture_held().handle_bytes + fixture_held().allocated_bytes;
     int status = granary_alloc(g, requested, stream, &ptr);
     if (status != GRANARY_OK) {
-        ck_assert_ptr_null(ptr);
-        ck_assert_msg(status == GRANARY_OUT_OF_MEMORY || status == GRANARY_OVER_LIMIT, "%zu: %d %s", requested, status,
-                      fixture_fault(g).text);
+        HOT_ASSERT(ptr == NULL);
+        HOT_ASSERT_MSG(status == GRANARY_OUT_OF_MEMORY || status == GRANARY_OVER_LIMIT, "%zu: %d %s",
+                       requested, status, fixture_fault(g).text);
         failures++;
         return false;
     }
     struct model_block block = {.addr = (gr_addr)(uintptr_t)ptr, .requested = requested, .stream = stream};
-    ck_assert_int_eq(granary_size_of(g, ptr, &block.size), GRANARY_OK);
-    ck_assert_uint_ge(block.size, requested);
-    ck_assert_uint_eq(block.addr % 512, 0);
-    if (!classic) ck_assert_uint_lt(block.size - requested, 512);
+    HOT_ASSERT(granary_size_of(g, ptr, &block.size) == GRANARY_OK);
+    HOT_ASSERT(block.size >= requested);
+    HOT_ASSERT(block.addr % 512 == 0);
+    if (!classic) HOT_ASSERT(block.size - requested < 512);
     block.pattern = ++next_id;
     const struct model_block *other = model_add(&model, &block);
-    ck_assert_msg(other == NULL, "[%p, +%zu) overlaps a live block", ptr, block.size);
+    HOT_ASSERT_MSG(other == NULL, "[%p, +%zu) overlaps a live block", ptr, block.size);
     model_fill(&block);
     use(&block);
     int64_t after = fixture_held().handle_bytes + fixture_held().allocated_bytes;
-    ck_assert_msg(after <= before || (uint64_t)after <= limit, "%lld held with a limit of %zu", (long long)after, limit);
+    HOT_ASSERT_MSG(after <= before || (uint64_t)after <= limit, "%lld held with a limit of %zu",
+                   (long long)after, limit);
     return true;
 }
 
 static void free_at(size_t index) {
     struct model_block block = model.blocks[index];
-    ck_assert_msg(model_intact(&block), "block %llu of %zu bytes has lost its contents",
-                  (unsigned long long)block.pattern, block.size);
+    HOT_ASSERT_MSG(model_intact(&block), "block %llu of %zu bytes has lost its contents",
+                   (unsigned long long)block.pattern, block.size);
     if (rng_once_in(&rng, 2)) use(&block);
-    fixture_free(g, (void *)(uintptr_t)block.addr);
+    HOT_ASSERT(granary_free(g, (void *)(uintptr_t)block.addr) == GRANARY_OK);
     model_remove(&model, index);
     /* Nothing of the block is live any more, whatever the table finds there. */
     size_t size;
-    ck_assert_int_eq(granary_size_of(g, (void *)(uintptr_t)block.addr, &size), GRANARY_UNKNOWN_POINTER);
+    HOT_ASSERT(granary_size_of(g, (void *)(uintptr_t)block.addr, &size) == GRANARY_UNKNOWN_POINTER);
 }
 
 static void change_limit(void) {
     limit = rng_once_in(&rng, 2) ? GRANARY_UNLIMITED : GR_MIB * rng_between(&rng, 30, MEMORY + 10);
-    ck_assert_int_eq(granary_set_limit(g, limit), GRANARY_OK);
+    HOT_ASSERT(granary_set_limit(g, limit) == GRANARY_OK);
 }
 
 static void step(size_t busy) {
@@ -121,14 +122,14 @@ static void step(size_t busy) {
     } else if (dice < 8) {
         change_limit();
     } else if (dice < 10) {
-        ck_assert_int_eq(granary_reset_peaks(g), GRANARY_OK);
+        HOT_ASSERT(granary_reset_peaks(g) == GRANARY_OK);
         model_reset_peaks(&model);
     } else if (dice < 40) {
         (void)granary_sim_run_random(rng_next(&rng), rng_below(&rng, 20));
     } else if (dice < 60 && model.count > 0) { /* inside of a block is no block */
         const struct model_block *block = &model.blocks[rng_below(&rng, model.count)];
         if (block->size > 512)
-            ck_assert_int_eq(granary_free(g, (void *)(uintptr_t)(block->addr + 512)), GRANARY_UNKNOWN_POINTER);
+            HOT_ASSERT(granary_free(g, (void *)(uintptr_t)(block->addr + 512)) == GRANARY_UNKNOWN_POINTER);
     } else if (model.count == 0 || (model.count < LIVE && rng_below(&rng, 100) < busy)) {
         (void)alloc(any_size(), streams[rng_below(&rng, STREAMS)]);
     } else {

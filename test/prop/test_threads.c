@@ -47,7 +47,8 @@ static const char *alloc_block(struct worker *w) {
     }
     if (status != GRANARY_OK) return "an allocation was refused";
     struct model_block *block = calloc(1, sizeof *block);
-    *block = (struct model_block){.addr = (gr_addr)(uintptr_t)ptr, .requested = size, .pattern = rng_next(&w->rng)};
+    *block = (struct model_block){
+        .addr = (gr_addr)(uintptr_t)ptr, .requested = size, .pattern = rng_next(&w->rng)};
     if (granary_size_of(g, ptr, &block->size) != GRANARY_OK) return "a live block has no size";
     w->allocated += (int64_t)block->size;
     w->requested += (int64_t)size;
@@ -62,14 +63,17 @@ static const char *read_something(struct worker *w) {
     struct granary_fault fault = {.struct_size = sizeof fault};
     switch (rng_below(&w->rng, 5)) {
     case 0: return granary_verify(g);
-    case 1: return granary_trim(g, GR_MIB * rng_below(&w->rng, 60), NULL) == GRANARY_OK ? NULL : "a trim failed";
+    case 1:
+        return granary_trim(g, GR_MIB * rng_below(&w->rng, 60), NULL) == GRANARY_OK ? NULL : "a trim failed";
     case 2: return granary_last_fault(g, &fault) == GRANARY_OK ? NULL : "no fault to be had";
     case 3: return granary_free(g, &stats) == GRANARY_UNKNOWN_POINTER ? NULL : "a stray pointer was taken";
     default: break;
     }
     if (granary_get_stats(g, &stats) != GRANARY_OK) return "no figures to be had";
-    bool sane = stats.allocated_bytes.all.current >= 0 && stats.allocated_bytes.all.peak >= stats.allocated_bytes.all.current &&
-                stats.allocated_bytes.all.current == stats.allocated_bytes.small.current + stats.allocated_bytes.large.current &&
+    bool sane = stats.allocated_bytes.all.current >= 0 &&
+                stats.allocated_bytes.all.peak >= stats.allocated_bytes.all.current &&
+                stats.allocated_bytes.all.current ==
+                    stats.allocated_bytes.small.current + stats.allocated_bytes.large.current &&
                 stats.active_bytes.all.current >= stats.allocated_bytes.all.current &&
                 stats.reserved_bytes.all.current >= stats.active_bytes.all.current &&
                 stats.requested_bytes.all.current <= stats.allocated_bytes.all.current;
@@ -87,7 +91,8 @@ static const char *step(struct worker *w) {
             break;
         }
     if (dice < 75) return free_block(block);
-    others = atomic_exchange(&mail[rng_below(&w->rng, MAIL)], block); /* leave it there, take what lay there */
+    others =
+        atomic_exchange(&mail[rng_below(&w->rng, MAIL)], block); /* leave it there, take what lay there */
     return others ? free_block(others) : NULL;
 }
 
@@ -119,7 +124,8 @@ static void run(fixture_change *change, uint64_t seed, int steps) {
     g = fixture_open(change);
     shared = fixture_stream(g);
     for (int i = 0; i < THREADS; i++) {
-        workers[i] = (struct worker){.rng = {seed * 1000 + (uint64_t)i}, .own = fixture_stream(g), .steps = steps};
+        workers[i] =
+            (struct worker){.rng = {seed * 1000 + (uint64_t)i}, .own = fixture_stream(g), .steps = steps};
         ck_assert_int_eq(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
     }
     for (int i = 0; i < THREADS; i++) {
@@ -128,7 +134,8 @@ static void run(fixture_change *change, uint64_t seed, int steps) {
         requested += workers[i].requested;
         blocks += workers[i].blocks;
     }
-    for (int i = 0; i < THREADS; i++) ck_assert_msg(!workers[i].complaint, "thread %d: %s", i, workers[i].complaint);
+    for (int i = 0; i < THREADS; i++)
+        ck_assert_msg(!workers[i].complaint, "thread %d: %s", i, workers[i].complaint);
     ck_assert_ptr_null(granary_verify(g));
     for (int i = 0; i < MAIL; i++) {
         struct model_block *block = atomic_exchange(&mail[i], NULL);
@@ -178,7 +185,8 @@ static void *pass_on(void *argument) {
         if (granary_alloc(g, 512 + 512 * (unsigned)(n % 5), shared, &ptr) != GRANARY_OK) return "alloc";
         *(volatile uint64_t *)ptr = (uintptr_t)ptr;
         old = atomic_exchange(&slots[(me + 1) % THREADS], ptr);
-        if (old && (*(volatile uint64_t *)old != (uintptr_t)old || granary_free(g, old) != GRANARY_OK)) return "free";
+        if (old && (*(volatile uint64_t *)old != (uintptr_t)old || granary_free(g, old) != GRANARY_OK))
+            return "free";
     }
     return NULL;
 }

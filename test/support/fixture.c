@@ -142,8 +142,8 @@ static bool stat_differs(const char *name, const struct granary_stat_by_class *b
     return false;
 }
 
-bool fixture_same(const struct fixture_state *before, const struct fixture_state *after, bool reserved_may_fall,
-                  char words[128]) {
+bool fixture_same(const struct fixture_state *before, const struct fixture_state *after,
+                  bool reserved_may_fall, char words[128]) {
     const struct granary_stats *b = &before->stats, *a = &after->stats;
     const struct granary_sim_held *h = &before->held, *i = &after->held;
     bool fall = reserved_may_fall;

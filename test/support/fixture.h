@@ -49,8 +49,8 @@ struct fixture_state {
     struct granary_sim_held held;
 };
 struct fixture_state fixture_state(granary *g);
-bool fixture_same(const struct fixture_state *before, const struct fixture_state *after, bool reserved_may_fall,
-                  char words[128]);
+bool fixture_same(const struct fixture_state *before, const struct fixture_state *after,
+                  bool reserved_may_fall, char words[128]);
 
 /* Does the function abort? Runs it in a forked child whose standard error is closed. */
 bool fixture_aborts(void (*function)(void *argument), void *argument);

@@ -11,7 +11,8 @@ void lone_pool_open(struct lone_pool *lone, enum gr_class class, bool expandable
     struct granary_options options;
     char reason[GR_REASON_ROOM];
     fixture_open_sim(NULL, &options);
-    *lone = (struct lone_pool){.sizing = {.max_split_size = SIZE_MAX, .max_non_split_slack = GR_SIZING_LARGE_SEGMENT}};
+    *lone = (struct lone_pool){
+        .sizing = {.max_split_size = SIZE_MAX, .max_non_split_slack = GR_SIZING_LARGE_SEGMENT}};
     ck_assert_int_eq(gr_driver_open(&lone->driver, true, 0, false, reason), GRANARY_OK);
     gr_extents_init(&lone->extents, &lone->driver, 0);
     ck_assert(gr_table_init(&lone->table));
@@ -54,7 +55,8 @@ static struct gr_segment *new_segment(struct lone_pool *lone) {
 struct gr_segment *lone_pool_add_range(struct lone_pool *lone, size_t granules) {
     struct gr_segment *segment = new_segment(lone);
     size_t bytes = granules * lone->extents.granule;
-    ck_assert_int_eq(gr_segment_open_expandable(segment, &lone->driver, &lone->pool.blocks, bytes, bytes), GRANARY_OK);
+    ck_assert_int_eq(gr_segment_open_expandable(segment, &lone->driver, &lone->pool.blocks, bytes, bytes),
+                     GRANARY_OK);
     ck_assert(gr_table_cover(&lone->table, segment->base, segment->size, lone->pool.class == GR_SMALL));
     gr_pool_add_segment(&lone->pool, segment);
     return segment;

@@ -14,8 +14,10 @@ void model_fini(struct model *model) {
 
 static void move(struct model_figure *figure, int64_t by) {
     figure->now += by;
-    if (by > 0) figure->up += by;
-    else figure->down -= by;
+    if (by > 0)
+        figure->up += by;
+    else
+        figure->down -= by;
     if (figure->peak < figure->now) figure->peak = figure->now;
 }
 

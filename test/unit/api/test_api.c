@@ -44,7 +44,8 @@ END_TEST
 
 START_TEST(the_version_is_that_of_the_header) {
     char version[32];
-    snprintf(version, sizeof version, "%d.%d.%d", GRANARY_VERSION_MAJOR, GRANARY_VERSION_MINOR, GRANARY_VERSION_PATCH);
+    snprintf(version, sizeof version, "%d.%d.%d", GRANARY_VERSION_MAJOR, GRANARY_VERSION_MINOR,
+             GRANARY_VERSION_PATCH);
     ck_assert_str_eq(granary_version(), version);
 }
 END_TEST
@@ -115,7 +116,8 @@ START_TEST(structs_of_older_and_newer_callers_are_filled_as_far_as_they_go) {
     ck_assert_int_eq(granary_get_stats(g, &newer.stats), GRANARY_OK);
     ck_assert_uint_eq(newer.stats.struct_size, sizeof newer);
     ck_assert_int_eq(newer.stats.allocated_bytes.all.current, 1024);
-    for (size_t i = 0; i < sizeof newer.more; i++) ck_assert_int_eq(newer.more[i], 0); /* what we do not know is 0 */
+    for (size_t i = 0; i < sizeof newer.more; i++)
+        ck_assert_int_eq(newer.more[i], 0); /* what we do not know is 0 */
     memset(&older, 0xAA, sizeof older);
     older.struct_size = offsetof(struct granary_stats, active_bytes);
     ck_assert_int_eq(granary_get_stats(g, &older), GRANARY_OK);
@@ -146,7 +148,8 @@ END_TEST
 /* ---- sizes ------------------------------------------------------------------------------------ */
 
 START_TEST(size_of_is_the_size_as_it_was_rounded) {
-    static const size_t rows[][2] = {{1, 512}, {512, 512}, {513, 1024}, {GR_MIB, GR_MIB}, {GR_MIB + 1, GR_MIB + 512}};
+    static const size_t rows[][2] = {
+        {1, 512}, {512, 512}, {513, 1024}, {GR_MIB, GR_MIB}, {GR_MIB + 1, GR_MIB + 512}};
     for (size_t i = 0; i < GR_COUNT(rows); i++) {
         size_t size = 0;
         void *ptr = fixture_alloc(g, rows[i][0], NULL);
@@ -176,7 +179,8 @@ START_TEST(the_facts_are_those_of_the_device) {
 END_TEST
 
 START_TEST(driver_calls_are_counted_by_kind) {
-    struct granary_driver_calls before = {.struct_size = sizeof before}, after = {.struct_size = sizeof after};
+    struct granary_driver_calls before = {.struct_size = sizeof before},
+                                after = {.struct_size = sizeof after};
     ck_assert_int_eq(granary_get_driver_calls(g, &before), GRANARY_OK);
     fixture_free(g, fixture_alloc(g, 40 * GR_MIB, NULL));
     ck_assert_int_eq(granary_get_driver_calls(g, &after), GRANARY_OK);
@@ -235,11 +239,11 @@ static void check_refused(struct granary_options *options, int device, int statu
 
 START_TEST(opening_refuses_options_that_make_no_sense_and_names_them) {
     struct granary_options options;
-#define TRY(field, value, words)                       \
-    do {                                               \
-        granary_options_init(&options);                \
-        options.driver = GRANARY_DRIVER_SIM;           \
-        options.field = (value);                       \
+#define TRY(field, value, words)                            \
+    do {                                                    \
+        granary_options_init(&options);                     \
+        options.driver = GRANARY_DRIVER_SIM;                \
+        options.field = (value);                            \
         check_refused(&options, 0, GRANARY_INVALID, words); \
     } while (0)
     TRY(driver, (enum granary_driver)7, "driver is 7");

@@ -63,7 +63,8 @@ START_TEST(a_lock_that_nobody_holds_costs_no_system_call) {
     gr_lock_init(&lock, GR_RANK_LEAF);
     for (int i = 0; i < 3; i++) {
         gr_lock_take(&lock);
-        ck_assert_int_eq(atomic_load(&lock.state), 1); /* never 2, which would make giving it back a wake-up */
+        ck_assert_int_eq(atomic_load(&lock.state),
+                         1); /* never 2, which would make giving it back a wake-up */
         gr_lock_give(&lock);
         ck_assert_int_eq(atomic_load(&lock.state), 0);
     }
@@ -93,10 +94,14 @@ START_TEST(locks_may_be_taken_in_rising_rank) {
 END_TEST
 
 START_TEST(a_lock_of_the_same_or_a_lower_rank_is_a_broken_l1) {
-    int wrong[][4] = {{GR_RANK_POOL, GR_RANK_MISS, 0},   {GR_RANK_LEDGER, GR_RANK_MISS, 0},
-                      {GR_RANK_POOL, GR_RANK_LEDGER, 0}, {GR_RANK_LEAF, GR_RANK_POOL, 0},
-                      {GR_RANK_MISS, GR_RANK_MISS, 0},   {GR_RANK_LEDGER, GR_RANK_LEDGER, 0},
-                      {GR_RANK_LEAF, GR_RANK_LEAF, 0},   {GR_RANK_POOL, GR_RANK_POOL, 0},
+    int wrong[][4] = {{GR_RANK_POOL, GR_RANK_MISS, 0},
+                      {GR_RANK_LEDGER, GR_RANK_MISS, 0},
+                      {GR_RANK_POOL, GR_RANK_LEDGER, 0},
+                      {GR_RANK_LEAF, GR_RANK_POOL, 0},
+                      {GR_RANK_MISS, GR_RANK_MISS, 0},
+                      {GR_RANK_LEDGER, GR_RANK_LEDGER, 0},
+                      {GR_RANK_LEAF, GR_RANK_LEAF, 0},
+                      {GR_RANK_POOL, GR_RANK_POOL, 0},
                       {GR_RANK_MISS, GR_RANK_POOL, GR_RANK_POOL, 0}};
     for (size_t i = 0; i < GR_COUNT(wrong); i++)
         ck_assert_msg(fixture_aborts(take_ranks, wrong[i]), "row %zu is let through", i);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/list.h"
+#include "support/hot.h"
 #include "support/rng.h"
 
 enum { LINKS = 50 };
@@ -19,8 +20,8 @@ static void setup(void) {
 static void check_ring(const int *order, size_t count) {
     const struct gr_list *at = &head;
     for (size_t i = 0; i < count; i++) {
-        ck_assert_ptr_eq(at->next, &link[order[i]]);
-        ck_assert_ptr_eq(at->next->prev, at);
+        HOT_ASSERT(at->next == &link[order[i]]);
+        HOT_ASSERT(at->next->prev == at);
         at = at->next;
     }
     ck_assert_ptr_eq(at->next, &head);
@@ -63,7 +64,7 @@ START_TEST(random_operations_agree_with_an_array) {
         }
         check_ring(order, count);
         size_t walked = 0;
-        GR_LIST_FOR(cursor, &head) ck_assert_ptr_eq(cursor, &link[order[walked++]]);
+        GR_LIST_FOR(cursor, &head) HOT_ASSERT(cursor == &link[order[walked++]]);
         ck_assert_uint_eq(walked, count);
     }
 }

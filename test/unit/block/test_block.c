@@ -47,8 +47,9 @@ static const char *check_row(void) {
 
 static const struct {
     enum gr_block_state from, to;
-} legal[] = {{GR_BLOCK_FREE, GR_BLOCK_LIVE},    {GR_BLOCK_LIVE, GR_BLOCK_FREE},   {GR_BLOCK_LIVE, GR_BLOCK_PENDING},
-             {GR_BLOCK_PENDING, GR_BLOCK_FREE}, {GR_BLOCK_HOLE, GR_BLOCK_MOVING}, {GR_BLOCK_MOVING, GR_BLOCK_HOLE},
+} legal[] = {{GR_BLOCK_FREE, GR_BLOCK_LIVE},    {GR_BLOCK_LIVE, GR_BLOCK_FREE},
+             {GR_BLOCK_LIVE, GR_BLOCK_PENDING}, {GR_BLOCK_PENDING, GR_BLOCK_FREE},
+             {GR_BLOCK_HOLE, GR_BLOCK_MOVING},  {GR_BLOCK_MOVING, GR_BLOCK_HOLE},
              {GR_BLOCK_FREE, GR_BLOCK_MOVING},  {GR_BLOCK_MOVING, GR_BLOCK_FREE}};
 
 START_TEST(every_legal_step_is_made) {
@@ -76,7 +77,8 @@ START_TEST(every_other_step_is_a_broken_b4) {
             bool is_legal = false;
             for (size_t i = 0; i < GR_COUNT(legal); i++)
                 is_legal |= (int)legal[i].from == from && (int)legal[i].to == to;
-            ck_assert_msg(fixture_aborts(make_step, &(struct step){from, to}) == !is_legal, "step %d to %d", from, to);
+            ck_assert_msg(fixture_aborts(make_step, &(struct step){from, to}) == !is_legal, "step %d to %d",
+                          from, to);
         }
 }
 END_TEST

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "block/index.h"
+#include "support/hot.h"
 #include "support/rng.h"
 
 enum { BLOCKS = 20000 };
@@ -36,8 +37,10 @@ static size_t place(size_t size, gr_addr addr) {
     size_t low = 0, high = count;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (before(array[middle], size, addr)) low = middle + 1;
-        else high = middle;
+        if (before(array[middle], size, addr))
+            low = middle + 1;
+        else
+            high = middle;
     }
     return low;
 }
@@ -56,7 +59,7 @@ static void remove_at(size_t at) {
 
 static void check_find(size_t size) {
     size_t at = place(size, 0);
-    ck_assert_ptr_eq(gr_index_find(&indexed, size), at < count ? array[at] : NULL);
+    HOT_ASSERT(gr_index_find(&indexed, size) == (at < count ? array[at] : NULL));
 }
 
 static void check_all(void) {
@@ -65,7 +68,7 @@ static void check_all(void) {
     ck_assert_msg(broken == NULL, "%s", broken);
     const struct gr_block *b = gr_index_find(&indexed, 1);
     for (size_t i = 0; i < count; i++) {
-        ck_assert_ptr_eq(b, array[i]);
+        HOT_ASSERT(b == array[i]);
         bytes += array[i]->size;
         b = gr_index_next(&indexed, b);
     }
@@ -102,7 +105,8 @@ START_TEST(random_operations_agree_with_a_sorted_array) {
     struct rng rng = {100 + (uint64_t)_i};
     size_t used = 0;
     for (size_t n = 0; n < BLOCKS; n++)
-        blocks[n] = (struct gr_block){.addr = 0x7f0000000000 + n * 512 * 7, .size = kinds[_i](&rng), .state = GR_BLOCK_FREE};
+        blocks[n] = (struct gr_block){
+            .addr = 0x7f0000000000 + n * 512 * 7, .size = kinds[_i](&rng), .state = GR_BLOCK_FREE};
     for (int step = 0; step < 40000; step++) {
         /* Grows to about 2000 blocks, then goes up and down. */
         if (count == 0 || rng_below(&rng, 4000) > count + 500 * (unsigned)(step / 10000 % 2)) {
@@ -143,15 +147,17 @@ static const size_t strides[] = {512,         1024,         1536,          4096,
 START_TEST(a_huge_set_of_one_size_at_even_distances_stays_shallow) {
     size_t stride = strides[_i];
     for (size_t n = 0; n < BLOCKS; n++) {
-        blocks[n] = (struct gr_block){.addr = 0x400000000000 + n * stride, .size = 512, .state = GR_BLOCK_FREE};
+        blocks[n] =
+            (struct gr_block){.addr = 0x400000000000 + n * stride, .size = 512, .state = GR_BLOCK_FREE};
         gr_index_insert(&indexed, &blocks[n]);
     }
     ck_assert_ptr_null(gr_index_check(&indexed, GR_BLOCK_FREE));
     unsigned deep = depth(indexed.bin[1].root);
-    ck_assert_msg(deep <= 100, "%u levels for a stride of %zu", deep, stride); /* 2^14.3 blocks; a list has 20000 */
+    ck_assert_msg(deep <= 100, "%u levels for a stride of %zu", deep,
+                  stride); /* 2^14.3 blocks; a list has 20000 */
     ck_assert_ptr_eq(gr_index_find(&indexed, 512), &blocks[0]);
     for (size_t n = 0; n < BLOCKS; n++) { /* the lowest address comes first, each time */
-        ck_assert_ptr_eq(gr_index_find(&indexed, 1), &blocks[n]);
+        HOT_ASSERT(gr_index_find(&indexed, 1) == &blocks[n]);
         gr_index_remove(&indexed, &blocks[n]);
     }
     ck_assert_ptr_null(gr_index_find(&indexed, 1));
@@ -190,7 +196,8 @@ END_TEST
 
 static void fill_some(void) {
     for (size_t n = 0; n < 64; n++) {
-        blocks[n] = (struct gr_block){.addr = (n + 1) << 20, .size = 512 * (1 + n / 16), .state = GR_BLOCK_FREE};
+        blocks[n] =
+            (struct gr_block){.addr = (n + 1) << 20, .size = 512 * (1 + n / 16), .state = GR_BLOCK_FREE};
         insert(&blocks[n]);
     }
     ck_assert_ptr_null(gr_index_check(&indexed, GR_BLOCK_FREE));
@@ -262,7 +269,8 @@ Suite *suite_index(void) {
     TCase *cases = tcase_create("index");
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_loop_test(cases, random_operations_agree_with_a_sorted_array, 0, (int)GR_COUNT(kinds));
-    tcase_add_loop_test(cases, a_huge_set_of_one_size_at_even_distances_stays_shallow, 0, (int)GR_COUNT(strides));
+    tcase_add_loop_test(cases, a_huge_set_of_one_size_at_even_distances_stays_shallow, 0,
+                        (int)GR_COUNT(strides));
     tcase_add_test(cases, an_empty_index_finds_nothing);
     tcase_add_test(cases, sizes_beyond_all_devices_find_nothing_and_do_not_leave_the_table);
     tcase_add_test(cases, a_fit_is_looked_for_in_higher_bins_when_its_own_has_only_smaller_blocks);

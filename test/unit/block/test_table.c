@@ -4,6 +4,7 @@
 #include <check.h>
 
 #include "block/table.h"
+#include "support/hot.h"
 #include "support/rng.h"
 
 static struct gr_address_table table;
@@ -20,7 +21,8 @@ static void teardown(void) {
 static const gr_addr base = 0x7f1234000000; /* a multiple of 64 MiB */
 
 START_TEST(addresses_that_are_not_covered_or_not_of_this_world_find_nothing) {
-    static const gr_addr odd[] = {0, 100, 512, UINT64_C(1) << 47, (UINT64_C(1) << 48) - 1, UINT64_C(1) << 48, UINT64_MAX};
+    static const gr_addr odd[] = {
+        0, 100, 512, UINT64_C(1) << 47, (UINT64_C(1) << 48) - 1, UINT64_C(1) << 48, UINT64_MAX};
     ck_assert(gr_table_cover(&table, base, 2 * GR_MIB, true));
     for (size_t i = 0; i < GR_COUNT(odd); i++) ck_assert_ptr_null(gr_table_get(&table, odd[i]));
     ck_assert_ptr_null(gr_table_get(&table, base));
@@ -50,7 +52,8 @@ END_TEST
 START_TEST(large_blocks_need_one_entry_a_unit_and_no_page) {
     ck_assert(gr_table_cover(&table, base, 64 * GR_MIB, false));
     ck_assert_uint_eq(table.pages, 0);
-    struct gr_block a = {.addr = base, .size = GR_MIB + 512}, b = {.addr = base + GR_MIB + 512, .size = 2 * GR_MIB};
+    struct gr_block a = {.addr = base, .size = GR_MIB + 512},
+                    b = {.addr = base + GR_MIB + 512, .size = 2 * GR_MIB};
     gr_table_set(&table, &a);
     gr_table_set(&table, &b);
     ck_assert_ptr_eq(gr_table_get(&table, a.addr), &a);
@@ -72,7 +75,8 @@ START_TEST(a_unit_that_two_segments_share_has_a_page) {
     ck_assert(gr_table_cover(&table, middle, 4 * GR_MIB, false));
     ck_assert_uint_eq(table.pages, 2); /* the shared one, and the one at the far end */
     struct gr_block left = {.addr = base + 5 * GR_MIB - 512, .size = 64 * GR_KIB + 512},
-                    inside = {.addr = base + 5 * GR_MIB, .size = 64 * GR_KIB}, right = {.addr = middle, .size = 3 * GR_MIB};
+                    inside = {.addr = base + 5 * GR_MIB, .size = 64 * GR_KIB},
+                    right = {.addr = middle, .size = 3 * GR_MIB};
     gr_table_set(&table, &left);
     gr_table_set(&table, &inside);
     gr_table_set(&table, &right);
@@ -134,10 +138,12 @@ START_TEST(random_sets_and_clears_agree_with_an_array) {
     for (size_t i = 0; i < SLOTS; i++) block[i] = (struct gr_block){.addr = base + i * 512, .size = 512};
     for (int step = 0; step < 50000; step++) {
         size_t i = rng_below(&rng, SLOTS), look = rng_below(&rng, SLOTS);
-        if (live[i]) gr_table_clear(&table, &block[i]);
-        else gr_table_set(&table, &block[i]);
+        if (live[i])
+            gr_table_clear(&table, &block[i]);
+        else
+            gr_table_set(&table, &block[i]);
         live[i] = !live[i];
-        ck_assert_ptr_eq(gr_table_get(&table, block[look].addr), live[look] ? &block[look] : NULL);
+        HOT_ASSERT(gr_table_get(&table, block[look].addr) == (live[look] ? &block[look] : NULL));
     }
 }
 END_TEST

@@ -123,9 +123,10 @@ START_TEST(case_12_a_mapping_that_fails_half_way_is_undone_and_works_the_next_ti
             }
             ck_assert_int_eq(status, GRANARY_OUT_OF_MEMORY);
             struct fixture_state after = fixture_state(g);
-            ck_assert_msg(fixture_same(&before, &after, false, words), "%s %d: %s", gr_driver_entry_name(entries[e]),
-                          (int)k, words);
-            ck_assert_uint_le(calls(GR_ENTRY_cuMemUnmap), unmaps + 1); /* of the part that was mapped, at once */
+            ck_assert_msg(fixture_same(&before, &after, false, words), "%s %d: %s",
+                          gr_driver_entry_name(entries[e]), (int)k, words);
+            ck_assert_uint_le(calls(GR_ENTRY_cuMemUnmap),
+                              unmaps + 1); /* of the part that was mapped, at once */
             void *again = fixture_alloc(g, 6 * GR_MIB, NULL);
             fixture_free(g, again);
             fixture_free(g, fill);
@@ -178,7 +179,8 @@ START_TEST(case_14_a_refused_reservation_has_its_own_error_and_frees_nothing) {
         (void)fixture_alloc(g, 15 * GR_MIB, NULL);
         (void)gr_tap_log(&g->driver.tap, log, GR_COUNT(log));
         gr_tap_fail(&g->driver.tap, GR_ENTRY_cuMemAddressReserve, 1, rows[i].times, rows[i].code);
-        ck_assert_int_eq(try_alloc(4 * GR_MIB, NULL), rows[i].status); /* does not fit the first range any more */
+        ck_assert_int_eq(try_alloc(4 * GR_MIB, NULL),
+                         rows[i].status); /* does not fit the first range any more */
         gr_tap_clear(&g->driver.tap);
         size_t seen = gr_tap_log(&g->driver.tap, NULL, 0);
         for (size_t n = 0; n < seen; n++) ck_assert_int_ne(log[n].entry, GR_ENTRY_cuMemAddressFree);
@@ -231,12 +233,14 @@ START_TEST(case_16_a_hundred_streams_on_eight_devices_find_addresses) {
         ck_assert_int_eq(s.ranges, 2 * STREAMS);
         ck_assert_int_eq(s.out_of_memory, 0);
         ck_assert_int_gt(s.reserved_address_bytes, 0);
-        ck_assert_int_le(s.reserved_address_bytes, (int64_t)GR_SIZING_ADDRESS_BUDGET + STREAMS * 4 * (int64_t)GR_MIB);
+        ck_assert_int_le(s.reserved_address_bytes,
+                         (int64_t)GR_SIZING_ADDRESS_BUDGET + STREAMS * 4 * (int64_t)GR_MIB);
         for (int k = 0; k < STREAMS; k++)
             for (int c = 0; c < 2; c++) fixture_free(handles[d], blocks[d][k][c]);
         (void)fixture_trim(handles[d], 0);
         ck_assert_int_eq(fixture_stats(handles[d]).reserved_address_bytes, 0);
-        for (int k = 0; k < STREAMS; k++) ck_assert_int_eq(granary_stream_destroy(handles[d], streams[d][k]), GRANARY_OK);
+        for (int k = 0; k < STREAMS; k++)
+            ck_assert_int_eq(granary_stream_destroy(handles[d], streams[d][k]), GRANARY_OK);
         fixture_close_handle(handles[d]);
     }
     fixture_close_sim();
@@ -271,7 +275,8 @@ START_TEST(case_17_without_any_reservation_classic_segments_serve) {
     g = fixture_open(reserve_nothing);
     ck_assert_int_eq(granary_get_facts(g, &facts), GRANARY_OK);
     ck_assert_int_eq(facts.expandable_segments, 0);
-    ck_assert_msg(strstr(facts.expandable_reason, "cuMemAddressReserve") != NULL, "%s", facts.expandable_reason);
+    ck_assert_msg(strstr(facts.expandable_reason, "cuMemAddressReserve") != NULL, "%s",
+                  facts.expandable_reason);
     fixture_free(g, fixture_alloc(g, GR_MIB, NULL));
     ck_assert_int_eq(fixture_stats(g).segments.all.current, 1);
     fixture_close(g);
@@ -354,7 +359,8 @@ START_TEST(case_20_virtual_memory_that_is_declined_is_not_out_of_memory) {
         fixture_open_sim(create_that_is_refused, &options);
         options.fault = &fault;
         ck_assert_int_eq(granary_open(0, &options, &none), GRANARY_UNSUPPORTED);
-        ck_assert_msg(strstr(fault.text, "expandable") && strstr(fault.text, "cuMemCreate"), "%s", fault.text);
+        ck_assert_msg(strstr(fault.text, "expandable") && strstr(fault.text, "cuMemCreate"), "%s",
+                      fault.text);
         fixture_close_sim();
     }
 }
@@ -378,12 +384,16 @@ START_TEST(case_54_pointers_that_are_no_live_block_are_refused_and_change_nothin
     granary *other = fixture_open_handle(&options, 1);
     for (int large = 0; large < 2; large++) {
         size_t size = large ? 3 * GR_MIB : 4096;
-        char *p = fixture_alloc(g, size, NULL), *q = fixture_alloc(g, size, NULL), *elsewhere = fixture_alloc(other, size, NULL);
+        char *p = fixture_alloc(g, size, NULL), *q = fixture_alloc(g, size, NULL),
+             *elsewhere = fixture_alloc(other, size, NULL);
         fixture_free(g, q);
         struct fixture_state before = fixture_state(g), before_other = fixture_state(other);
         uint64_t total = gr_tap_total(&g->driver.tap) + gr_tap_total(&other->driver.tap);
-        void *wrong[] = {q, p + 512, p + size, p + 1, p - 512, elsewhere, (void *)100, (void *)(uintptr_t)-1, &options,
-                         (void *)((uintptr_t)1 << 47)};
+        void *wrong[] = {q,           p + 512,
+                         p + size,    p + 1,
+                         p - 512,     elsewhere,
+                         (void *)100, (void *)(uintptr_t)-1,
+                         &options,    (void *)((uintptr_t)1 << 47)};
         for (size_t i = 0; i < GR_COUNT(wrong); i++) {
             size_t none;
             ck_assert_msg(granary_free(g, wrong[i]) == GRANARY_UNKNOWN_POINTER, "pointer %zu", i);
@@ -409,7 +419,9 @@ END_TEST
 static void *allocate_elsewhere(void *unused) {
     void *ptr;
     (void)unused;
-    return granary_alloc(g, 6 * GR_MIB, NULL, &ptr) == GRANARY_OK && granary_free(g, ptr) == GRANARY_OK ? NULL : "refused";
+    return granary_alloc(g, 6 * GR_MIB, NULL, &ptr) == GRANARY_OK && granary_free(g, ptr) == GRANARY_OK
+               ? NULL
+               : "refused";
 }
 
 /* NVIDIA/cub#328: a lock is left held, or figures are wrong, after an error path.
@@ -443,22 +455,33 @@ END_TEST
 /* pytorch/pytorch#182446, #57571, rapidsai/rmm#1156: sizes near 2^64 round to 0, and two live blocks
  * have one address. Kind: arithmetic that wraps. */
 START_TEST(case_60_sizes_near_2_to_the_64_are_refused_and_nothing_wraps) {
-    static const size_t sizes[] = {SIZE_MAX,       SIZE_MAX - 3,          SIZE_MAX - 510,   SIZE_MAX - 511,
-                                   SIZE_MAX - 2 * 1024 * 1024 + 2, 18446744073708433663u, (size_t)1 << 63, (size_t)1 << 48,
-                                   ((size_t)1 << 46) + 1, (size_t)1 << 46, GR_GIB + 1};
+    static const size_t sizes[] = {SIZE_MAX,
+                                   SIZE_MAX - 3,
+                                   SIZE_MAX - 510,
+                                   SIZE_MAX - 511,
+                                   SIZE_MAX - 2 * 1024 * 1024 + 2,
+                                   18446744073708433663u,
+                                   (size_t)1 << 63,
+                                   (size_t)1 << 48,
+                                   ((size_t)1 << 46) + 1,
+                                   (size_t)1 << 46,
+                                   GR_GIB + 1};
     char words[128];
     open_card(GR_GIB, _i);
     fixture_free(g, fixture_alloc(g, 512, NULL)); /* a free block of 2 MiB waits */
     fixture_free(g, fixture_alloc(g, 2 * GR_MIB, NULL));
     struct fixture_state before = fixture_state(g);
-    uint64_t device_calls = calls(GR_ENTRY_cuMemCreate) + calls(GR_ENTRY_cuMemAddressReserve) + calls(GR_ENTRY_cuMemAlloc);
+    uint64_t device_calls = calls(GR_ENTRY_cuMemCreate) + calls(GR_ENTRY_cuMemAddressReserve) +
+                            calls(GR_ENTRY_cuMemAlloc);
     for (size_t i = 0; i < GR_COUNT(sizes); i++) {
         int status = try_alloc(sizes[i], NULL);
-        ck_assert_msg(status == GRANARY_INVALID || status == GRANARY_OUT_OF_MEMORY, "%zx: %d", sizes[i], status);
+        ck_assert_msg(status == GRANARY_INVALID || status == GRANARY_OUT_OF_MEMORY, "%zx: %d", sizes[i],
+                      status);
         ck_assert_int_eq(fixture_fault(g).status, status);
         ck_assert_str_ne(fixture_fault(g).text, "");
     }
-    ck_assert_uint_eq(calls(GR_ENTRY_cuMemCreate) + calls(GR_ENTRY_cuMemAddressReserve) + calls(GR_ENTRY_cuMemAlloc),
+    ck_assert_uint_eq(calls(GR_ENTRY_cuMemCreate) + calls(GR_ENTRY_cuMemAddressReserve) +
+                          calls(GR_ENTRY_cuMemAlloc),
                       device_calls);
     struct fixture_state after = fixture_state(g);
     ck_assert_msg(fixture_same(&before, &after, false, words), "%s", words);

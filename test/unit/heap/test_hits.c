@@ -28,7 +28,8 @@ START_TEST(ten_thousand_pairs_make_no_driver_call) {
     for (size_t i = 0; i < GR_COUNT(sizes); i++) fixture_free(g, warm[i]);
     uint64_t calls = gr_tap_total(&g->driver.tap);
     struct granary_stats before = fixture_stats(g);
-    for (int pair = 0; pair < 10000; pair++) fixture_free(g, fixture_alloc(g, sizes[pair % GR_COUNT(sizes)], stream));
+    for (int pair = 0; pair < 10000; pair++)
+        fixture_free(g, fixture_alloc(g, sizes[pair % GR_COUNT(sizes)], stream));
     ck_assert_uint_eq(gr_tap_total(&g->driver.tap), calls);
     struct granary_stats after = fixture_stats(g);
     ck_assert_int_eq(after.misses, before.misses);
@@ -84,7 +85,8 @@ START_TEST(hits_of_one_pool_go_on_while_another_pool_is_held) {
     fixture_free(g, fixture_alloc(g, 4096, NULL));
     fixture_free(g, fixture_alloc(g, 2 * GR_MIB, NULL));
     ck_assert_int_eq(make_hits(stream) == NULL, 1);
-    struct gr_route *other = gr_route_find(&g->own.routes, GR_CU_STREAM_LEGACY), *own = gr_route_find(&g->own.routes, stream);
+    struct gr_route *other = gr_route_find(&g->own.routes, GR_CU_STREAM_LEGACY),
+                    *own = gr_route_find(&g->own.routes, stream);
     fixture_watchdog(20);
     gr_lock_take(&g->miss);
     gr_lock_take(&g->ledger.lock); /* so that several pools may be held */

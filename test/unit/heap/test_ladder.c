@@ -61,7 +61,8 @@ START_TEST(a_small_request_takes_one_granule) {
 END_TEST
 
 START_TEST(classic_misses_take_segments_as_pytorch_does) {
-    static const size_t rows[][2] = {{1, 2}, {1024, 2}, {1025, 20}, {9 * 1024, 20}, {10 * 1024, 10}, {11 * 1024, 12}};
+    static const size_t rows[][2] = {{1, 2},         {1024, 2},       {1025, 20},
+                                     {9 * 1024, 20}, {10 * 1024, 10}, {11 * 1024, 12}};
     for (size_t i = 0; i < GR_COUNT(rows); i++) {
         g = fixture_open(of_64_mib_classic);
         (void)fixture_alloc(g, rows[i][0] * GR_KIB, NULL);
@@ -127,11 +128,13 @@ END_TEST
 START_TEST(a_request_larger_than_the_device_makes_no_device_call) {
     g = fixture_open(of_64_mib);
     fixture_free(g, fixture_alloc(g, 512, NULL));
-    uint64_t before = calls(GR_ENTRY_cuMemCreate) + calls(GR_ENTRY_cuMemAddressReserve) + calls(GR_ENTRY_cuMemAlloc);
+    uint64_t before = calls(GR_ENTRY_cuMemCreate) + calls(GR_ENTRY_cuMemAddressReserve) +
+                      calls(GR_ENTRY_cuMemAlloc);
     ck_assert_int_eq(try_alloc(64 * GR_MIB + 1, NULL), GRANARY_OUT_OF_MEMORY);
     ck_assert_int_eq(try_alloc(GR_GIB, NULL), GRANARY_OUT_OF_MEMORY);
     ck_assert_int_eq(try_alloc(SIZE_MAX, NULL), GRANARY_INVALID);
-    ck_assert_uint_eq(calls(GR_ENTRY_cuMemCreate) + calls(GR_ENTRY_cuMemAddressReserve) + calls(GR_ENTRY_cuMemAlloc),
+    ck_assert_uint_eq(calls(GR_ENTRY_cuMemCreate) + calls(GR_ENTRY_cuMemAddressReserve) +
+                          calls(GR_ENTRY_cuMemAlloc),
                       before);
     fixture_close(g);
 }

@@ -77,8 +77,8 @@ START_TEST(memory_that_is_known_idle_goes_before_memory_that_must_be_waited_for)
     ck_assert_int_eq(granary_sim_hold(a), GRANARY_OK);
     void *p = fixture_alloc(g, 20 * GR_MIB, a), *q = fixture_alloc(g, 20 * GR_MIB, b);
     use(a, p, 4096, 1);
-    fixture_free(g, p); /* busy */
-    fixture_free(g, q); /* never used */
+    fixture_free(g, p);                     /* busy */
+    fixture_free(g, q);                     /* never used */
     (void)fixture_alloc(g, 40 * GR_MIB, c); /* 24 are there, 16 are to be found */
     ck_assert_uint_eq(calls(GR_ENTRY_cuEventSynchronize), 0);
     ck_assert_uint_gt(fixture_held().pending_work, 0);
@@ -184,7 +184,8 @@ END_TEST
 
 START_TEST(trimming_classic_segments_leaves_those_in_use) {
     open_with(manual_classic);
-    void *p = fixture_alloc(g, 2 * GR_MIB, a), *q = fixture_alloc(g, 30 * GR_MIB, b), *small = fixture_alloc(g, 1, a);
+    void *p = fixture_alloc(g, 2 * GR_MIB, a), *q = fixture_alloc(g, 30 * GR_MIB, b),
+         *small = fixture_alloc(g, 1, a);
     use(b, q, 4096, 1);
     fixture_free(g, q);
     fixture_free(g, small);

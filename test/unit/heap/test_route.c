@@ -27,7 +27,8 @@ static void teardown(void) {
 
 /* Handles as a driver gives them: addresses, some far apart. */
 static gr_cu_stream handle_of(size_t i) {
-    return i == 0 ? GR_CU_STREAM_LEGACY : (gr_cu_stream)(uintptr_t)(0x55d0c0000000 + i * 0x2a0 + i % 7 * 0x10000000);
+    return i == 0 ? GR_CU_STREAM_LEGACY
+                  : (gr_cu_stream)(uintptr_t)(0x55d0c0000000 + i * 0x2a0 + i % 7 * 0x10000000);
 }
 
 static void publish(size_t i) {
@@ -42,7 +43,8 @@ START_TEST(what_was_published_is_found_and_nothing_else) {
     for (size_t i = 0; i < ROUTES; i++) {
         ck_assert_ptr_null(gr_route_find(&routes, handle_of(i)));
         publish(i);
-        for (size_t k = 0; k <= i; k += 1 + i / 16) ck_assert_ptr_eq(gr_route_find(&routes, handle_of(k)), &all[k]);
+        for (size_t k = 0; k <= i; k += 1 + i / 16)
+            ck_assert_ptr_eq(gr_route_find(&routes, handle_of(k)), &all[k]);
         ck_assert_ptr_eq(gr_route_find(&routes, handle_of(i)), &all[i]);
     }
     ck_assert_uint_eq(routes.used, ROUTES);

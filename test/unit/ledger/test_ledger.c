@@ -43,15 +43,17 @@ static void move(enum gr_class class, enum gr_figure figure, int64_t by) {
     for (int i = 0; i < 2; i++) {
         now[sums[i]][figure] += by;
         if (by > 0) up[sums[i]][figure] += by;
-        peak[sums[i]][figure] = now[sums[i]][figure] > peak[sums[i]][figure] ? now[sums[i]][figure] : peak[sums[i]][figure];
+        peak[sums[i]][figure] = now[sums[i]][figure] > peak[sums[i]][figure] ? now[sums[i]][figure]
+                                                                             : peak[sums[i]][figure];
     }
 }
 
 static const struct granary_stat_by_class *figure_of(const struct granary_stats *stats, int figure) {
-    const struct granary_stat_by_class *figures[GR_FIGURES] = {
-        [GR_ALLOCATED_BYTES] = &stats->allocated_bytes, [GR_ACTIVE_BYTES] = &stats->active_bytes,
-        [GR_REQUESTED_BYTES] = &stats->requested_bytes, [GR_ALLOCATIONS] = &stats->allocations,
-        [GR_ACTIVE_BLOCKS] = &stats->active_blocks};
+    const struct granary_stat_by_class *figures[GR_FIGURES] = {[GR_ALLOCATED_BYTES] = &stats->allocated_bytes,
+                                                               [GR_ACTIVE_BYTES] = &stats->active_bytes,
+                                                               [GR_REQUESTED_BYTES] = &stats->requested_bytes,
+                                                               [GR_ALLOCATIONS] = &stats->allocations,
+                                                               [GR_ACTIVE_BLOCKS] = &stats->active_blocks};
     return figures[figure];
 }
 
@@ -60,7 +62,8 @@ static void compare(void) {
     gr_ledger_read(&ledger, &stats);
     for (int f = 0; f < GR_FIGURES; f++) {
         const struct granary_stat_by_class *by = figure_of(&stats, f);
-        const struct granary_stat *part[GR_SUMS] = {[GR_SMALL] = &by->small, [GR_LARGE] = &by->large, [GR_ALL] = &by->all};
+        const struct granary_stat *part[GR_SUMS] = {
+            [GR_SMALL] = &by->small, [GR_LARGE] = &by->large, [GR_ALL] = &by->all};
         for (int s = 0; s < GR_SUMS; s++) {
             ck_assert_int_eq(part[s]->current, now[s][f]);
             ck_assert_msg(part[s]->peak == peak[s][f], "sum %d, figure %d: peak %lld, should be %lld", s, f,
@@ -282,7 +285,8 @@ START_TEST(threads_that_rise_together_are_seen_at_their_common_top) {
     pthread_barrier_init(&barrier, NULL, THREADS + 1);
     for (int i = 0; i < THREADS; i++)
         ck_assert_int_eq(pthread_create(&threads[i], NULL, rise_and_fall, &pools[i]), 0);
-    for (int i = 0; i < 50; i++) ck_assert_ptr_null(gr_ledger_check(&ledger)); /* reads in between disturb nothing */
+    for (int i = 0; i < 50; i++)
+        ck_assert_ptr_null(gr_ledger_check(&ledger)); /* reads in between disturb nothing */
     pthread_barrier_wait(&barrier);
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
     struct granary_stats s = {.struct_size = sizeof s};

@@ -87,7 +87,7 @@ START_TEST(a_full_cache_gives_the_oldest_back) {
     gr_extents_put(&extents, c);
     ck_assert_uint_eq(extents.cached, 4);
     ck_assert_uint_eq(fixture_held().handles, 3);
-    ck_assert_ptr_eq(get(2), b); /* a is gone */
+    ck_assert_ptr_eq(get(2), b);   /* a is gone */
     gr_extents_put(&extents, big); /* larger than the cache: released, and nothing is driven out for it */
     ck_assert_uint_eq(extents.cached, 2);
     gr_extents_release(&extents, b);

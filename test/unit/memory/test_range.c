@@ -153,8 +153,10 @@ START_TEST(a_run_of_which_one_call_is_refused_is_not_mapped_at_all) {
     struct gr_extent *e[] = {add_loose(1), add_loose(2), add_loose(1)};
     for (size_t c = 0; c < GR_COUNT(codes); c++)
         for (uint64_t k = 1; k <= 4; k++) {
-            if (k <= 3) gr_tap_fail(&driver.tap, GR_ENTRY_cuMemMap, k, 1, codes[c]);
-            else gr_tap_fail(&driver.tap, GR_ENTRY_cuMemSetAccess, 1, 1, codes[c]);
+            if (k <= 3)
+                gr_tap_fail(&driver.tap, GR_ENTRY_cuMemMap, k, 1, codes[c]);
+            else
+                gr_tap_fail(&driver.tap, GR_ENTRY_cuMemSetAccess, 1, 1, codes[c]);
             ck_assert_int_eq(gr_range_map(&range, &driver, 2, 4, &loose), statuses[c]);
             ck_assert_uint_eq(gr_tap_refusals(&driver.tap), 1);
             ck_assert_uint_eq(fixture_held().mappings, 0);

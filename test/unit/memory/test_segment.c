@@ -20,7 +20,8 @@ static void teardown(void) {
 
 START_TEST(an_expandable_segment_is_born_as_one_hole) {
     struct gr_segment s;
-    ck_assert_int_eq(gr_segment_open_expandable(&s, &lone.driver, &lone.pool.blocks, 32 * GR_MIB, 2 * GR_MIB), GRANARY_OK);
+    ck_assert_int_eq(gr_segment_open_expandable(&s, &lone.driver, &lone.pool.blocks, 32 * GR_MIB, 2 * GR_MIB),
+                     GRANARY_OK);
     ck_assert_int_eq(s.kind, GR_SEGMENT_EXPANDABLE);
     ck_assert_uint_eq(s.size, 32 * GR_MIB);
     ck_assert_str_eq(lone_pool_tiles(&s), "H16");
@@ -54,7 +55,8 @@ START_TEST(an_opening_that_is_refused_takes_no_tile) {
     struct gr_segment s;
     size_t spare = lone.pool.blocks.spare;
     gr_tap_fail(&lone.driver.tap, GR_ENTRY_cuMemAlloc, 1, 1, GR_CU_OUT_OF_MEMORY);
-    ck_assert_int_eq(gr_segment_open_classic(&s, &lone.driver, &lone.pool.blocks, 20 * GR_MIB), GRANARY_OUT_OF_MEMORY);
+    ck_assert_int_eq(gr_segment_open_classic(&s, &lone.driver, &lone.pool.blocks, 20 * GR_MIB),
+                     GRANARY_OUT_OF_MEMORY);
     gr_tap_fail(&lone.driver.tap, GR_ENTRY_cuMemAddressReserve, 1, UINT64_MAX, GR_CU_OUT_OF_MEMORY);
     ck_assert_int_eq(gr_segment_open_expandable(&s, &lone.driver, &lone.pool.blocks, 8 * GR_MIB, 2 * GR_MIB),
                      GRANARY_ADDRESS_SPACE);

@@ -4,25 +4,28 @@
 #include <check.h>
 
 #include "policy/backing.h"
+#include "support/hot.h"
 #include "support/rng.h"
 
 START_TEST(an_extent_has_at_least_one_granule_and_at_most_the_need) {
     struct rng rng = {17};
     for (int i = 0; i < 100000; i++) {
         size_t limit = rng_between(&rng, 1, (size_t)1 << rng_between(&rng, 1, 20));
-        struct gr_backing b = {.need = rng_between(&rng, 1, (size_t)1 << rng_between(&rng, 1, 18)),
-                               .held = rng_below(&rng, limit + 10), /* a limit may have been lowered below it */
-                               .limit = rng_once_in(&rng, 10) ? SIZE_MAX / (2 * GR_MIB) : limit,
-                               .usual = rng_between(&rng, 1, 64),
-                               .class = rng_once_in(&rng, 2) ? GR_SMALL : GR_LARGE};
+        struct gr_backing b = {
+            .need = rng_between(&rng, 1, (size_t)1 << rng_between(&rng, 1, 18)),
+            .held = rng_below(&rng, limit + 10), /* a limit may have been lowered below it */
+            .limit = rng_once_in(&rng, 10) ? SIZE_MAX / (2 * GR_MIB) : limit,
+            .usual = rng_between(&rng, 1, 64),
+            .class = rng_once_in(&rng, 2) ? GR_SMALL : GR_LARGE};
         size_t next = gr_backing_next(&b);
-        ck_assert_msg(next >= 1 && next <= b.need, "%zu for need %zu held %zu limit %zu", next, b.need, b.held, b.limit);
+        HOT_ASSERT(next >= 1 && next <= b.need);
     }
 }
 END_TEST
 
 START_TEST(growth_on_an_empty_card_takes_extents_at_which_kernels_lose_no_bandwidth) {
-    struct gr_backing b = {.need = 512, .held = 0, .limit = 72192 /* 141 GiB */, .usual = 10, .class = GR_LARGE};
+    struct gr_backing b = {
+        .need = 512, .held = 0, .limit = 72192 /* 141 GiB */, .usual = 10, .class = GR_LARGE};
     size_t extents = 0;
     for (; b.need > 0; extents++) {
         size_t next = gr_backing_next(&b);
@@ -36,7 +39,8 @@ END_TEST
 
 START_TEST(the_last_memory_of_a_card_comes_in_small_pieces) {
     for (size_t left = 1; left < 4; left++) {
-        struct gr_backing b = {.need = left, .held = 5000 - left, .limit = 5000, .usual = 10, .class = GR_LARGE};
+        struct gr_backing b = {
+            .need = left, .held = 5000 - left, .limit = 5000, .usual = 10, .class = GR_LARGE};
         ck_assert_uint_eq(gr_backing_next(&b), 1);
     }
     struct gr_backing b = {.need = 1000, .held = 71000, .limit = 72192, .usual = 10, .class = GR_LARGE};

@@ -3,23 +3,26 @@
 #include <check.h>
 
 #include "policy/sizing.h"
+#include "support/hot.h"
 #include "support/rng.h"
 
 static size_t rounded(size_t size) {
     size_t out = 0;
-    ck_assert(gr_sizing_round(size, &out));
+    HOT_ASSERT(gr_sizing_round(size, &out));
     return out;
 }
 
-static const struct gr_sizing unlimited = {.max_split_size = SIZE_MAX, .max_non_split_slack = GR_SIZING_LARGE_SEGMENT};
-static const struct gr_sizing split_64 = {.max_split_size = 64 * GR_MIB, .max_non_split_slack = GR_SIZING_LARGE_SEGMENT};
+static const struct gr_sizing unlimited = {.max_split_size = SIZE_MAX,
+                                           .max_non_split_slack = GR_SIZING_LARGE_SEGMENT};
+static const struct gr_sizing split_64 = {.max_split_size = 64 * GR_MIB,
+                                          .max_non_split_slack = GR_SIZING_LARGE_SEGMENT};
 
 START_TEST(the_constants_are_those_of_pytorch) {
-    ck_assert_uint_eq(GR_SIZING_UNIT, 512);              /* kMinBlockSize */
-    ck_assert_uint_eq(GR_SIZING_SMALL_MAX, 1048576);     /* kSmallSize */
-    ck_assert_uint_eq(GR_SIZING_SMALL_SEGMENT, 2097152); /* kSmallBuffer */
-    ck_assert_uint_eq(GR_SIZING_LARGE_SEGMENT, 20971520);/* kLargeBuffer */
-    ck_assert_uint_eq(GR_SIZING_LARGE_DIRECT, 10485760); /* kMinLargeAlloc */
+    ck_assert_uint_eq(GR_SIZING_UNIT, 512);               /* kMinBlockSize */
+    ck_assert_uint_eq(GR_SIZING_SMALL_MAX, 1048576);      /* kSmallSize */
+    ck_assert_uint_eq(GR_SIZING_SMALL_SEGMENT, 2097152);  /* kSmallBuffer */
+    ck_assert_uint_eq(GR_SIZING_LARGE_SEGMENT, 20971520); /* kLargeBuffer */
+    ck_assert_uint_eq(GR_SIZING_LARGE_DIRECT, 10485760);  /* kMinLargeAlloc */
 }
 END_TEST
 
@@ -38,14 +41,14 @@ START_TEST(requests_are_rounded_up_to_512_bytes) {
     struct rng rng = {3};
     for (int i = 0; i < 10000; i++) {
         size_t size = 1 + rng_below(&rng, (size_t)1 << rng_between(&rng, 1, 45)), up = rounded(size);
-        ck_assert(up >= size && up - size < 512 && up % 512 == 0);
+        HOT_ASSERT(up >= size && up - size < 512 && up % 512 == 0);
     }
 }
 END_TEST
 
 START_TEST(what_no_device_can_hold_is_refused_and_nothing_wraps) {
-    static const size_t wrong[] = {GR_SIZING_MAX + 1,           SIZE_MAX,     SIZE_MAX - 1,     SIZE_MAX - 510,
-                                   SIZE_MAX - 511,              SIZE_MAX / 2, (size_t)1 << 60, (size_t)1 << 48,
+    static const size_t wrong[] = {GR_SIZING_MAX + 1,    SIZE_MAX,     SIZE_MAX - 1,    SIZE_MAX - 510,
+                                   SIZE_MAX - 511,       SIZE_MAX / 2, (size_t)1 << 60, (size_t)1 << 48,
                                    18446744073708433663u /* pytorch#57571 */};
     ck_assert_uint_eq(rounded(GR_SIZING_MAX), GR_SIZING_MAX);
     for (size_t i = 0; i < GR_COUNT(wrong); i++) {
@@ -142,15 +145,16 @@ START_TEST(a_range_is_never_smaller_than_the_need_and_always_whole_granules) {
         size_t need = granule * rng_between(&rng, 1, 1 << 16);
         size_t used = rng_below(&rng, (size_t)40 << 40), card = rng_between(&rng, GR_MIB, 256 * GR_GIB);
         size_t range = gr_sizing_range(card, used, need, granule);
-        ck_assert(range >= need && range % granule == 0);
-        ck_assert(range <= gr_max(need, card + card / 8) + granule);
+        HOT_ASSERT(range >= need && range % granule == 0);
+        HOT_ASSERT(range <= gr_max(need, card + card / 8) + granule);
     }
 }
 END_TEST
 
 START_TEST(many_pools_together_stay_within_the_budget_and_shrink_gradually) {
     size_t used = 0, last = SIZE_MAX;
-    for (int pool = 0; pool < 1600; pool++) { /* case 16: 100 streams, 2 pools, 8 devices, if it were one handle */
+    for (int pool = 0; pool < 1600;
+         pool++) { /* case 16: 100 streams, 2 pools, 8 devices, if it were one handle */
         size_t range = gr_sizing_range(141 * GR_GIB, used, 2 * GR_MIB, 2 * GR_MIB);
         ck_assert_uint_le(range, last);
         last = range;

@@ -166,7 +166,8 @@ START_TEST(hits_may_use_up_every_tile_while_a_claim_is_under_way) {
     cut = lone_pool_take(&lone, G, 1); /* a hit that cuts */
     void *taken[512];
     size_t count = 0;
-    while (lone.pool.blocks.spare > 0) taken[count++] = gr_slab_take(&lone.pool.blocks); /* and all those after it */
+    while (lone.pool.blocks.spare > 0)
+        taken[count++] = gr_slab_take(&lone.pool.blocks); /* and all those after it */
     finish(1);
     ck_assert_str_eq(lone_pool_tiles(segment), "H1 F3 L1 L1 F5 H21");
     while (count > 0) gr_slab_give(&lone.pool.blocks, taken[--count]);

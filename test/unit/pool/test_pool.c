@@ -33,7 +33,8 @@ static void teardown(void) {
 static int take(size_t rounded, struct gr_block **out) {
     int status = gr_pool_take(&lone.pool, rounded, rounded, out);
     if (status != GRANARY_OK) return status;
-    if (gr_ledger_alloc(&lone.pool.tally, (*out)->size, rounded)) gr_ledger_settle(&lone.ledger, &lone.pool.tally);
+    if (gr_ledger_alloc(&lone.pool.tally, (*out)->size, rounded))
+        gr_ledger_settle(&lone.ledger, &lone.pool.tally);
     return status;
 }
 
@@ -175,7 +176,8 @@ END_TEST
 
 START_TEST(blocks_of_neighbouring_classic_segments_do_not_join) {
     /* Two cuMemAlloc may well lie side by side; they are freed apart. */
-    struct gr_segment *a = lone_pool_add_classic(&lone, 20 * GR_MIB), *b = lone_pool_add_classic(&lone, 20 * GR_MIB);
+    struct gr_segment *a = lone_pool_add_classic(&lone, 20 * GR_MIB),
+                      *b = lone_pool_add_classic(&lone, 20 * GR_MIB);
     ck_assert_str_eq(lone_pool_tiles(a), "F10");
     ck_assert_str_eq(lone_pool_tiles(b), "F10");
     ck_assert_uint_eq(lone.pool.free.count, 2);

@@ -163,8 +163,9 @@ START_TEST(an_event_that_is_recorded_again_proves_nothing_too_early) {
 END_TEST
 
 START_TEST(a_refused_event_leaves_the_question_open) {
-    static const int entries[] = {GR_ENTRY_cuEventCreate, GR_ENTRY_cuEventRecord, GR_ENTRY_cuEventQuery,
-                                  GR_ENTRY_cuStreamIsCapturing, GR_ENTRY_cuCtxGetCurrent, GR_ENTRY_cuCtxPushCurrent};
+    static const int entries[] = {GR_ENTRY_cuEventCreate,   GR_ENTRY_cuEventRecord,
+                                  GR_ENTRY_cuEventQuery,    GR_ENTRY_cuStreamIsCapturing,
+                                  GR_ENTRY_cuCtxGetCurrent, GR_ENTRY_cuCtxPushCurrent};
     for (size_t i = 0; i < GR_COUNT(entries); i++) {
         work();
         uint32_t freed = gr_stream_epoch(&stream);
@@ -179,12 +180,14 @@ START_TEST(a_refused_event_leaves_the_question_open) {
 END_TEST
 
 START_TEST(a_refused_wait_proves_nothing) {
-    static const int entries[] = {GR_ENTRY_cuEventCreate, GR_ENTRY_cuEventRecord, GR_ENTRY_cuEventSynchronize};
+    static const int entries[] = {GR_ENTRY_cuEventCreate, GR_ENTRY_cuEventRecord,
+                                  GR_ENTRY_cuEventSynchronize};
     for (size_t i = 0; i < GR_COUNT(entries); i++) {
         work();
         uint32_t freed = gr_stream_epoch(&stream);
         gr_tap_fail(&driver.tap, entries[i], 1, 1, GR_CU_UNKNOWN);
-        ck_assert_msg(gr_stream_wait(&stream, &driver, freed) == GRANARY_DRIVER, "%s", gr_driver_entry_name(entries[i]));
+        ck_assert_msg(gr_stream_wait(&stream, &driver, freed) == GRANARY_DRIVER, "%s",
+                      gr_driver_entry_name(entries[i]));
         ck_assert_uint_lt(stream.done, freed);
         ck_assert_int_eq(gr_stream_wait(&stream, &driver, freed), GRANARY_OK);
         ck_assert_uint_ge(stream.done, freed);

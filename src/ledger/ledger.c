@@ -2,6 +2,7 @@
  * The ledger: settling the peaks of blocks, the figures of memory, reading both. */
 #include "ledger/ledger.h"
 
+#include <pthread.h>
 #include <string.h>
 
 static struct gr_tally *tally_of(struct gr_list *link) {
@@ -60,13 +61,18 @@ static void sum_up(const struct gr_ledger *ledger, int64_t sum[GR_SUMS][GR_FIGUR
     }
 }
 
-/* Raises the peaks to the sums and shares the room between them out. All pools are stopped. */
-static void share_room(struct gr_ledger *ledger, const struct gr_tally *hungry) {
+/* Raises the peaks to the sums and shares the room between them out; true when a peak rose. All pools
+ * are stopped. */
+static bool share_room(struct gr_ledger *ledger, const struct gr_tally *hungry) {
     int64_t sum[GR_SUMS][GR_FIGURES], pools[GR_SUMS];
+    bool raised = false;
     sum_up(ledger, sum, pools);
     for (int s = 0; s < GR_SUMS; s++)
         for (int f = 0; f < GR_FIGURES; f++)
-            if (ledger->peak[s][f] < sum[s][f]) ledger->peak[s][f] = sum[s][f];
+            if (ledger->peak[s][f] < sum[s][f]) {
+                ledger->peak[s][f] = sum[s][f];
+                raised = true;
+            }
     GR_LIST_FOR(link, &ledger->tallies) {
         struct gr_tally *tally = tally_of(link);
         for (int f = 0; f < GR_FIGURES; f++) {
@@ -79,12 +85,28 @@ static void share_room(struct gr_ledger *ledger, const struct gr_tally *hungry) 
             tally->left[f] = part;
         }
     }
+    return raised;
 }
 
 void gr_ledger_settle(struct gr_ledger *ledger, struct gr_tally *hungry) {
+    enum { MOST_PASSES = 63 };
+    const uintptr_t self = (uintptr_t)pthread_self();
+    bool alone = atomic_load_explicit(&ledger->settler, memory_order_relaxed) == self;
+    if (hungry && !alone) {
+        unsigned passes = atomic_load_explicit(&hungry->passes, memory_order_relaxed);
+        if (passes > 0) {
+            atomic_store_explicit(&hungry->passes, passes - 1, memory_order_relaxed);
+            return;
+        }
+    }
     stop_all(ledger);
     ledger->settled++;
-    share_room(ledger, hungry);
+    bool raised = share_room(ledger, hungry);
+    if (hungry) {
+        hungry->patience = raised || alone ? 0 : (unsigned)gr_min(hungry->patience * 2 + 1, MOST_PASSES);
+        atomic_store_explicit(&hungry->passes, hungry->patience, memory_order_relaxed);
+        atomic_store_explicit(&ledger->settler, self, memory_order_relaxed);
+    }
     go_on(ledger);
 }
 

@@ -11,6 +11,11 @@
  * it settles: all pools are stopped for a moment, the true sums taken, peaks raised, and the room
  * below the peaks shared out as new ceilings. A run in steady state settles hardly ever.
  *
+ * Threads that rise above their ceilings in turns would stop each other all the time. So a pool whose
+ * settling raised no peak lets some rises pass, up to 63, while other threads settle too. Peaks are
+ * exact when one thread at a time allocates; of several at the same time, a total that lasts shorter
+ * than that may go unseen. Current values and totals are always exact.
+ *
  * Figures of memory (reserved, segments, moves) change on misses only and live here, under the miss
  * lock.
  *
@@ -55,6 +60,8 @@ struct gr_tally {
     int64_t up[GR_TOTALS];      /* under guard: everything ever added */
     int64_t left[GR_FIGURES];   /* under guard: ceiling less current value */
     int64_t ceiling[GR_FIGURES];/* written under guard and ledger lock */
+    atomic_uint passes;         /* rises that may still pass */
+    unsigned patience;          /* under ledger lock: how many passed before */
     struct gr_list link;        /* under ledger lock */
 };
 
@@ -69,6 +76,7 @@ struct gr_ledger {
     int64_t gone_up[GR_CLASSES][GR_FIGURES]; /* totals of tallies that were removed */
     int64_t gone_down[GR_CLASSES][GR_FIGURES];
     uint64_t settled; /* how often */
+    atomic_uintptr_t settler; /* thread that settled last; read without the lock */
     /* under the miss lock */
     int64_t memory_up[GR_CLASSES][GR_MEMORY_FIGURES];
     int64_t memory_down[GR_CLASSES][GR_MEMORY_FIGURES];

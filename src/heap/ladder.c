@@ -60,12 +60,13 @@ static bool move_idle(granary *g, struct gr_pool *pool, size_t *need, bool may_w
 static int supply(granary *g, struct gr_pool *pool, size_t need, struct gr_list *loose) {
     const size_t granule = g->extents.granule;
     size_t active, peak = gr_ledger_active(&g->ledger, &active);
+    const size_t most = gr_min(g->limit, g->driver.facts.total_bytes);
     /* A request that cannot be met, but for two granules at its edges, disturbs nothing. */
-    bool hopeless = active + (need - gr_min(need, 2)) * granule > gr_min(g->limit, g->driver.facts.total_bytes);
+    bool hopeless = active + (need - gr_min(need, 2)) * granule > most;
     bool surplus =
         !hopeless && (g->reclaim == GRANARY_RECLAIM_EAGER ||
                       (g->reclaim == GRANARY_RECLAIM_PRESSURE &&
-                       gr_heap_held(g) + need * granule > gr_backing_watermark(peak, active, need * granule)));
+                       gr_heap_held(g) + need * granule > gr_backing_watermark(peak, active, need * granule, most)));
     bool asked = false;                                    /* whether the idle memory suffices */
     while (need > 0) {
         struct gr_extent *extent = gr_extents_take_cached(&g->extents, need);
@@ -83,7 +84,7 @@ static int supply(granary *g, struct gr_pool *pool, size_t need, struct gr_list 
         if (room > 0) {
             const struct gr_backing backing = {.need = gr_min(need, room),
                                                .held = g->extents.held,
-                                               .limit = granules_of(g, gr_min(g->limit, g->driver.facts.total_bytes)),
+                                               .limit = granules_of(g, most),
                                                .usual = g->extent,
                                                .class = pool->class};
             if (!gr_extents_reserve(&g->extents, 1)) return GRANARY_HOST_MEMORY;

@@ -9,8 +9,11 @@ enum { FULL_SPEED = 10 };
 size_t gr_backing_next(const struct gr_backing *b) {
     if (b->class == GR_SMALL) return 1;
     /* A burst: the need outweighs what is there already, so whatever pins it will fill most of it. */
-    if (b->usual >= FULL_SPEED && b->need >= b->held / 2 && b->need <= b->limit / 4 && b->held <= b->limit / 4) return b->need;
+    if (b->usual >= FULL_SPEED && b->need >= b->held / 2 && b->need <= b->limit / 4 && b->held <= b->limit / 4)
+        return b->need;
     /* The last sixteenth: what is created here is what moves most. */
     if (b->held >= b->limit - b->limit / 16) return 1;
-    return b->need < 2 * b->usual && b->usual > 1 ? b->need : gr_min(b->need, b->usual);
+    /* On an almost empty card memory need not move soon: fewer driver calls. */
+    size_t usual = b->usual >= FULL_SPEED && b->held < b->limit / 8 ? 4 * b->usual : b->usual;
+    return usual > 1 && b->need < 2 * usual ? b->need : gr_min(b->need, usual);
 }

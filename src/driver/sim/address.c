@@ -2,8 +2,8 @@
  * Reservations, which are real, and the table that finds the mapping behind a granule.
  *
  * The table has two levels over the 47 bits of a user address: leaves of 8192 granules, made when a
- * mapping first lies in them. An entry is 0 (never mapped), 1 (mapped once, since it was reserved),
- * or the mapping. Finding is O(1), placing and lifting cost one word per granule. */
+ * mapping first lies in them. An entry is the mapping, or NULL. Finding is O(1), placing and lifting
+ * cost one word per granule. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,8 +14,7 @@
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
 
-enum { LEAF_BITS = 13, LEAF_COUNT = 1 << LEAF_BITS };
-static const uintptr_t ONCE = 1;
+enum { LEAF_BITS = 13, LEAF_COUNT = 1 << LEAF_BITS, ROOM_BEHIND = 64 };
 
 void gr_sim_addresses_open(void) {
     gr_sim.leaf_count = GR_SIM_ADDRESS_END >> (gr_sim.shift + LEAF_BITS);
@@ -34,53 +33,41 @@ void gr_sim_addresses_close(void) {
 
 /* ---- the table ---------------------------------------------------------------------------- */
 
-static uintptr_t entry_at(gr_addr addr) {
+struct gr_sim_mapping *gr_sim_mapping_at(gr_addr addr) {
     uint64_t granule = addr >> gr_sim.shift;
     uint64_t leaf = granule >> LEAF_BITS;
-    if (leaf >= gr_sim.leaf_count || !gr_sim.leaves[leaf]) return 0;
+    if (leaf >= gr_sim.leaf_count || !gr_sim.leaves[leaf]) return NULL;
     return gr_sim.leaves[leaf][granule & (LEAF_COUNT - 1)];
 }
 
-struct gr_sim_mapping *gr_sim_mapping_at(gr_addr addr) {
-    uintptr_t entry = entry_at(addr);
-    return entry > ONCE ? (struct gr_sim_mapping *)entry : NULL;
-}
-
-bool gr_sim_once_mapped(gr_addr addr) {
-    return entry_at(addr) == ONCE;
-}
-
-static void fill(gr_addr addr, size_t size, uintptr_t entry) {
+static void fill(gr_addr addr, size_t size, struct gr_sim_mapping *entry) {
     uint64_t end = (addr + size) >> gr_sim.shift;
     for (uint64_t granule = addr >> gr_sim.shift; granule < end; granule++) {
-        uintptr_t **leaf = &gr_sim.leaves[granule >> LEAF_BITS];
+        struct gr_sim_mapping ***leaf = &gr_sim.leaves[granule >> LEAF_BITS];
         if (!*leaf) *leaf = gr_sim_zeroed(LEAF_COUNT, sizeof **leaf);
         (*leaf)[granule & (LEAF_COUNT - 1)] = entry;
     }
 }
 
 void gr_sim_mapping_place(struct gr_sim_mapping *mapping) {
-    fill(mapping->addr, mapping->size, (uintptr_t)mapping);
+    fill(mapping->addr, mapping->size, mapping);
 }
 
-void gr_sim_mapping_lift(struct gr_sim_mapping *mapping, bool forget) {
-    fill(mapping->addr, mapping->size, forget ? 0 : ONCE);
+void gr_sim_mapping_lift(struct gr_sim_mapping *mapping) {
+    fill(mapping->addr, mapping->size, NULL);
 }
 
 /* Visits the range leaf by leaf: a large empty reservation costs nothing per granule. */
-static bool any_mapped(gr_addr addr, size_t size, bool clear) {
-    uint64_t granule = addr >> gr_sim.shift, end = (addr + size) >> gr_sim.shift;
-    while (granule < end) {
-        uintptr_t *leaf = gr_sim.leaves[granule >> LEAF_BITS];
-        uint64_t stop = gr_min(end, ((granule >> LEAF_BITS) + 1) << LEAF_BITS);
-        for (; leaf && granule < stop; granule++) {
-            uintptr_t *entry = &leaf[granule & (LEAF_COUNT - 1)];
-            if (*entry > ONCE) return true;
-            if (clear) *entry = 0;
-        }
+struct gr_sim_mapping *gr_sim_mapping_first(gr_addr addr, gr_addr end) {
+    uint64_t granule = addr >> gr_sim.shift, last = end >> gr_sim.shift;
+    while (granule < last) {
+        struct gr_sim_mapping **leaf = gr_sim.leaves[granule >> LEAF_BITS];
+        uint64_t stop = gr_min(last, ((granule >> LEAF_BITS) + 1) << LEAF_BITS);
+        for (; leaf && granule < stop; granule++)
+            if (leaf[granule & (LEAF_COUNT - 1)]) return leaf[granule & (LEAF_COUNT - 1)];
         granule = stop;
     }
-    return false;
+    return NULL;
 }
 
 /* ---- real addresses ----------------------------------------------------------------------- */
@@ -89,9 +76,11 @@ static void *map_nothing(gr_addr at, size_t size, int flags) {
     return mmap((void *)at, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
 }
 
+/* Addresses right behind stay free, as many again up to 64 granules: a hint there is then honoured,
+ * as the real driver was seen to do, and not refused because the process happens to hold them. */
 static gr_addr take_anywhere(size_t size, size_t alignment) {
-    size_t room;
-    if (__builtin_add_overflow(size, alignment, &room)) return 0;
+    size_t room, behind = gr_min(size, (size_t)ROOM_BEHIND << gr_sim.shift);
+    if (__builtin_add_overflow(size, alignment + behind, &room)) return 0;
     void *got = map_nothing(0, room, 0);
     if (got == MAP_FAILED) { /* no room to align in: it may be aligned by luck */
         got = map_nothing(0, size, 0);
@@ -185,8 +174,7 @@ static gr_cu_result address_free(gr_cu_ptr ptr, size_t size) {
     struct gr_sim_reservation *r = gr_sim_reservation_at(ptr);
     if (!gr_sim.config.vmm) return GR_CU_NOT_SUPPORTED;
     if (!r || r->addr != ptr || r->size != size) return GR_CU_INVALID_VALUE;
-    if (any_mapped(ptr, size, false)) return GR_CU_INVALID_VALUE;
-    (void)any_mapped(ptr, size, true);
+    if (gr_sim_mapping_first(ptr, ptr + size)) return GR_CU_INVALID_VALUE;
     gr_sim_address_give(ptr, size);
     size_t i = (size_t)(r - gr_sim.reservations);
     memmove(r, r + 1, (gr_sim.reservation_count - i - 1) * sizeof *r);

@@ -5,6 +5,9 @@
  *        ^                 │                                                │
  *        └───── end ───────┴──────────────────── end (901) ─────────────────┘
  *
+ * An end on a member that is not the origin (903) is a conflicting call. An end on the origin ends,
+ * whatever it answers: 904 with a fork that has not joined back, 908 from a foreign thread.
+ *
  * A capture is its origin stream and every stream that waited on one of its events. Each member has
  * terminals: the nodes that its next piece of work will depend on. A member other than the origin
  * has joined back when each of its terminals was once a terminal of the origin, or lies behind one:
@@ -216,6 +219,15 @@ gr_cu_result gr_sim_cuStreamBeginCapture(gr_cu_stream stream, int mode) {
     GR_SIM_ENTRY(begin_capture(stream, mode));
 }
 
+static gr_cu_result how_it_ends(const struct gr_sim_capture *capture) {
+    if (!capture->valid) return GR_CU_STREAM_CAPTURE_INVALIDATED;
+    for (const struct CUstream_st *s = capture->members; s; s = s->next_member)
+        if (s != capture->origin && !is_joined_back(s)) return GR_CU_STREAM_CAPTURE_UNJOINED;
+    if (capture->mode != GR_CU_CAPTURE_MODE_RELAXED && capture->thread != gr_sim_thread()->name)
+        return GR_CU_STREAM_CAPTURE_WRONG_THREAD;
+    return GR_CU_SUCCESS;
+}
+
 static gr_cu_result end_capture(gr_cu_stream handle, gr_cu_graph *out) {
     struct CUstream_st *stream;
     gr_cu_result code = gr_sim_stream_find(handle, false, &stream);
@@ -224,15 +236,12 @@ static gr_cu_result end_capture(gr_cu_stream handle, gr_cu_graph *out) {
     struct gr_sim_capture *capture = stream->capture;
     gr_sim_stream_spoil(stream);
     if (!capture) return GR_CU_ILLEGAL_STATE;
-    if (capture->origin != stream) return GR_CU_STREAM_CAPTURE_UNMATCHED;
-    if (capture->mode != GR_CU_CAPTURE_MODE_RELAXED && capture->thread != gr_sim_thread()->name)
-        return GR_CU_STREAM_CAPTURE_WRONG_THREAD;
-    code = capture->valid ? GR_CU_SUCCESS : GR_CU_STREAM_CAPTURE_INVALIDATED;
-    for (const struct CUstream_st *s = capture->members; capture->valid && s; s = s->next_member) {
-        if (s == stream || is_joined_back(s)) continue;
-        code = GR_CU_STREAM_CAPTURE_UNJOINED;
+    if (capture->origin != stream) {
         gr_sim_invalidate(capture);
+        return GR_CU_STREAM_CAPTURE_UNMATCHED;
     }
+    code = how_it_ends(capture);
+    if (code != GR_CU_SUCCESS) gr_sim_invalidate(capture);
     *out = capture->graph;
     finish(capture);
     if (*out) {
@@ -298,10 +307,12 @@ gr_cu_result gr_sim_cuStreamGetCaptureInfo(gr_cu_stream stream, int *status, uns
     GR_SIM_ENTRY(capture_info(stream, status, id, graph, nodes, edges, count));
 }
 
+/* The real driver takes any value. One that is no mode serves as THREAD_LOCAL here: nobody measured it. */
 static gr_cu_result exchange_mode(int *mode) {
     struct gr_sim_thread *thread = gr_sim_thread();
-    if (!mode || *mode < GR_CU_CAPTURE_MODE_GLOBAL || *mode > GR_CU_CAPTURE_MODE_RELAXED)
-        return GR_CU_INVALID_VALUE;
+    if (!mode) return GR_CU_INVALID_VALUE;
+    if (*mode < GR_CU_CAPTURE_MODE_GLOBAL || *mode > GR_CU_CAPTURE_MODE_RELAXED)
+        gr_sim_report(GRANARY_SIM_MISUSE, "%d is no capture mode", *mode);
     int old = thread->capture_mode;
     thread->capture_mode = *mode;
     *mode = old;

@@ -37,11 +37,12 @@ gr_cu_result gr_sim_cuMemAlloc(gr_cu_ptr *out, size_t size) {
     GR_SIM_ENTRY(mem_alloc(out, size));
 }
 
-/* Waits for all work of the device first, as the driver does; unmapping does not. */
+/* Waits for all work of the device first, as the driver does; unmapping does not. 0 is nothing to free. */
 static gr_cu_result mem_free(gr_cu_ptr ptr) {
     struct CUctx_st *context;
     gr_cu_result code = gr_sim_context(&context);
     if (code != GR_CU_SUCCESS) return code;
+    if (ptr == 0) return GR_CU_SUCCESS;
     struct gr_sim_mapping *mapping = gr_sim_mapping_at(ptr);
     if (!mapping || !mapping->classic || mapping->addr != ptr) return GR_CU_INVALID_VALUE;
     code = gr_sim_unsafe();
@@ -51,7 +52,7 @@ static gr_cu_result mem_free(gr_cu_ptr ptr) {
     if (!mapping || !mapping->classic || mapping->addr != ptr) return GR_CU_INVALID_VALUE;
     struct gr_sim_extent *extent = mapping->extent;
     size_t size = mapping->size;
-    gr_sim_mapping_end(mapping, true);
+    gr_sim_mapping_end(mapping);
     gr_sim_extent_drop(extent);
     gr_sim_address_give(ptr, size);
     gr_sim.held.allocations--;

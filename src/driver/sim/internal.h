@@ -286,8 +286,8 @@ struct gr_sim {
     struct CUstream_st *legacy[GR_SIM_DEVICES];
     size_t foreign[GR_SIM_DEVICES], used[GR_SIM_DEVICES]; /* bytes of the card */
     /* addresses */
-    unsigned shift;     /* log2 of the granule */
-    uintptr_t **leaves; /* address.c */
+    unsigned shift;                  /* log2 of the granule */
+    struct gr_sim_mapping ***leaves; /* address.c */
     size_t leaf_count;
     struct gr_sim_reservation *reservations; /* by address */
     size_t reservation_count, reservation_room;
@@ -356,9 +356,9 @@ void gr_sim_report(enum granary_sim_finding kind, const char *format, ...) GR_PR
 void gr_sim_addresses_open(void);
 void gr_sim_addresses_close(void);
 struct gr_sim_mapping *gr_sim_mapping_at(gr_addr addr);
-bool gr_sim_once_mapped(gr_addr addr); /* unmapped now, but mapped since it was reserved */
+struct gr_sim_mapping *gr_sim_mapping_first(gr_addr addr, gr_addr end); /* that covers any of it; or NULL */
 void gr_sim_mapping_place(struct gr_sim_mapping *mapping);
-void gr_sim_mapping_lift(struct gr_sim_mapping *mapping, bool forget); /* forget: as if never mapped */
+void gr_sim_mapping_lift(struct gr_sim_mapping *mapping);
 /* Reserves real addresses; 0 when there are none. hint may be 0. */
 gr_addr gr_sim_address_take(size_t size, size_t alignment, gr_addr hint);
 void gr_sim_address_give(gr_addr addr, size_t size);
@@ -375,7 +375,7 @@ bool gr_sim_back(gr_addr addr, struct gr_sim_extent *extent, bool replace);
 void gr_sim_unback(gr_addr addr, size_t size);
 void gr_sim_protect(const struct gr_sim_mapping *mapping);
 struct gr_sim_mapping *gr_sim_mapping_make(gr_addr addr, struct gr_sim_extent *extent);
-void gr_sim_mapping_end(struct gr_sim_mapping *mapping, bool forget);
+void gr_sim_mapping_end(struct gr_sim_mapping *mapping);
 
 /* work.c */
 struct gr_sim_queue *gr_sim_queue_make(int device, unsigned flags);

@@ -7,6 +7,9 @@
 static void setup(void) {
     up(defaults());
 }
+static void setup_faithful(void) {
+    up_faithful(defaults());
+}
 
 /* ---- which calls a capture allows ---------------------------------------------------------- */
 
@@ -200,10 +203,31 @@ START_TEST(a_relaxed_thread_may_do_what_is_unsafe) {
     ck_assert_int_eq(mode, RELAXED);
     CODE(cu.cuMemAlloc(&ptr, G), 900);
     end_with(s, GR_CU_STREAM_CAPTURE_INVALIDATED);
-    mode = 3;
-    CODE(cu.cuThreadExchangeStreamCaptureMode(&mode), 1);
+    CODE(cu.cuThreadExchangeStreamCaptureMode(NULL), 1);
     OK(cu.cuStreamDestroy(s));
     down();
+}
+END_TEST
+
+START_TEST(the_real_driver_takes_any_number_for_a_mode) {
+    int mode = 7;
+    OK(cu.cuThreadExchangeStreamCaptureMode(&mode));
+    ck_assert_int_eq(mode, GLOBAL);
+    ck_assert_uint_eq(findings().by_kind[GRANARY_SIM_MISUSE], 1);
+    OK(cu.cuThreadExchangeStreamCaptureMode(&mode));
+    ck_assert_int_eq(mode, 7);
+    down();
+}
+END_TEST
+
+static void a_mode_that_is_none(void) {
+    int mode = 7;
+    up(defaults());
+    (void)cu.cuThreadExchangeStreamCaptureMode(&mode);
+}
+
+START_TEST(strict_mode_stops_a_mode_that_is_none) {
+    stops(a_mode_that_is_none);
 }
 END_TEST
 
@@ -321,20 +345,41 @@ END_TEST
 
 /* ---- begin, end, join --------------------------------------------------------------------- */
 
-static void *end_elsewhere(void *s) {
-    gr_cu_graph graph;
+/* Ends the capture of s on another thread; whatever it answers, the capture is over. */
+static gr_cu_result code_elsewhere;
+static void *end_here(void *s) {
+    gr_cu_graph graph = NULL;
     OK(cu.cuCtxPushCurrent(context));
-    CODE(cu.cuStreamEndCapture(s, &graph), 908);
+    code_elsewhere = cu.cuStreamEndCapture(s, &graph);
+    ck_assert_int_eq(graph != NULL, code_elsewhere == GR_CU_SUCCESS);
+    if (graph) OK(cu.cuGraphDestroy(graph));
     OK(cu.cuCtxPopCurrent(NULL));
     return NULL;
+}
+static void end_elsewhere(gr_cu_stream s, gr_cu_result code) {
+    pthread_t thread;
+    gr_cu_graph graph;
+    ck_assert_int_eq(pthread_create(&thread, NULL, end_here, s), 0);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    ck_assert_int_eq(code_elsewhere, code);
+    ck_assert_int_eq(status_of(s), GR_CU_CAPTURE_NONE);
+    CODE(cu.cuStreamEndCapture(s, &graph), 401);
+}
+
+/* A capture of a that b joined, with work on b that a does not wait for. */
+static void fork_capture(gr_cu_stream a, gr_cu_stream b, gr_cu_ptr p, int mode) {
+    gr_cu_event e = event();
+    OK(cu.cuStreamBeginCapture(a, mode));
+    OK(cu.cuEventRecord(e, a));
+    OK(cu.cuStreamWaitEvent(b, e, 0));
+    OK(cu.cuMemsetD8Async(p, 1, 16, b));
+    OK(cu.cuEventDestroy(e));
 }
 
 START_TEST(begin_and_end_refuse_what_is_wrong) {
     gr_cu_stream a = stream(), b = stream();
     gr_cu_event e = event();
     gr_cu_graph graph;
-    gr_cu_ptr p = ready(G);
-    pthread_t thread;
     CODE(cu.cuStreamBeginCapture(NULL, GLOBAL), 900);
     CODE(cu.cuStreamBeginCapture(GR_CU_STREAM_LEGACY, GLOBAL), 900);
     CODE(cu.cuStreamBeginCapture(a, 3), 1);
@@ -347,15 +392,56 @@ START_TEST(begin_and_end_refuse_what_is_wrong) {
     OK(cu.cuStreamWaitEvent(b, e, 0)); /* joins, with no terminals */
     ck_assert_int_eq(status_of(b), GR_CU_CAPTURE_ACTIVE);
     CODE(cu.cuStreamBeginCapture(b, GLOBAL), 401);
-    CODE(cu.cuStreamEndCapture(b, &graph), 903);
-    ck_assert_int_eq(pthread_create(&thread, NULL, end_elsewhere, a), 0);
-    ck_assert_int_eq(pthread_join(thread, NULL), 0);
-    ck_assert_int_eq(status_of(a), GR_CU_CAPTURE_ACTIVE);
-    OK(cu.cuMemsetD8Async(p, 1, 16, b)); /* a fork that is not joined back */
+    end_with(a, GR_CU_SUCCESS);
+    OK(cu.cuEventDestroy(e));
+    OK(cu.cuStreamDestroy(a));
+    OK(cu.cuStreamDestroy(b));
+    down();
+}
+END_TEST
+
+START_TEST(an_unjoined_fork_fails_the_end) {
+    gr_cu_stream a = stream(), b = stream();
+    gr_cu_ptr p = ready(G);
+    fork_capture(a, b, p, THREAD_LOCAL);
     end_with(a, GR_CU_STREAM_CAPTURE_UNJOINED);
     ck_assert_int_eq(status_of(b), GR_CU_CAPTURE_NONE);
     give(p, G);
-    OK(cu.cuEventDestroy(e));
+    OK(cu.cuStreamDestroy(a));
+    OK(cu.cuStreamDestroy(b));
+    down();
+}
+END_TEST
+
+START_TEST(an_end_on_a_joined_stream_breaks_the_capture) {
+    gr_cu_stream a = stream(), b = stream();
+    gr_cu_ptr p = ready(G);
+    gr_cu_graph graph;
+    fork_capture(a, b, p, THREAD_LOCAL);
+    CODE(cu.cuStreamEndCapture(b, &graph), 903);
+    ck_assert_int_eq(status_of(a), GR_CU_CAPTURE_INVALIDATED);
+    ck_assert_int_eq(status_of(b), GR_CU_CAPTURE_INVALIDATED);
+    end_with(a, GR_CU_STREAM_CAPTURE_INVALIDATED);
+    ck_assert_int_eq(status_of(b), GR_CU_CAPTURE_NONE);
+    give(p, G);
+    OK(cu.cuStreamDestroy(a));
+    OK(cu.cuStreamDestroy(b));
+    down();
+}
+END_TEST
+
+START_TEST(an_end_on_another_thread_fails_and_ends_the_capture) {
+    gr_cu_stream a = stream(), b = stream();
+    gr_cu_ptr p = ready(G);
+    for (int mode = GLOBAL; mode <= RELAXED; mode++) {
+        OK(cu.cuStreamBeginCapture(a, mode));
+        OK(cu.cuMemsetD8Async(p, 1, 16, a));
+        end_elsewhere(a, mode == RELAXED ? GR_CU_SUCCESS : GR_CU_STREAM_CAPTURE_WRONG_THREAD);
+        fork_capture(a, b, p, mode);
+        end_elsewhere(a, GR_CU_STREAM_CAPTURE_UNJOINED);
+        ck_assert_int_eq(status_of(b), GR_CU_CAPTURE_NONE);
+    }
+    give(p, G);
     OK(cu.cuStreamDestroy(a));
     OK(cu.cuStreamDestroy(b));
     down();
@@ -423,9 +509,19 @@ Suite *suite_sim_capture(void) {
     tcase_add_test(plain, asking_a_captured_event_breaks_its_capture);
     tcase_add_test(plain, an_invalidated_capture_answers_as_measured);
     tcase_add_test(plain, begin_and_end_refuse_what_is_wrong);
+    tcase_add_test(plain, an_unjoined_fork_fails_the_end);
+    tcase_add_test(plain, an_end_on_a_joined_stream_breaks_the_capture);
+    tcase_add_test(plain, an_end_on_another_thread_fails_and_ends_the_capture);
     tcase_add_test(plain, two_captures_cannot_meet);
     tcase_add_test(plain, the_legacy_stream_collides_with_a_blocking_capture);
     tcase_add_test(plain, destroying_the_origin_ends_its_capture);
     suite_add_tcase(suite, plain);
+    TCase *faithful = tcase_create("faithful");
+    tcase_add_checked_fixture(faithful, setup_faithful, NULL);
+    tcase_add_test(faithful, the_real_driver_takes_any_number_for_a_mode);
+    suite_add_tcase(suite, faithful);
+    TCase *strict = tcase_create("strict");
+    tcase_add_test(strict, strict_mode_stops_a_mode_that_is_none);
+    suite_add_tcase(suite, strict);
     return suite;
 }

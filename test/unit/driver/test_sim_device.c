@@ -177,6 +177,12 @@ START_TEST(the_two_kinds_of_memory_do_not_mix) {
 }
 END_TEST
 
+START_TEST(freeing_nothing_succeeds) {
+    OK(cu.cuMemFree(0));
+    down();
+}
+END_TEST
+
 /* ---- real bytes --------------------------------------------------------------------------- */
 
 static struct granary_sim_config with_memory(void) {
@@ -263,6 +269,7 @@ Suite *suite_sim_device(void) {
     tcase_add_test(plain, a_sticky_context_refuses_work_and_figures_but_not_virtual_memory);
     tcase_add_test(plain, mem_alloc_counts_in_blocks_of_2_mib);
     tcase_add_test(plain, the_two_kinds_of_memory_do_not_mix);
+    tcase_add_test(plain, freeing_nothing_succeeds);
     tcase_add_test(plain, work_without_access_is_refused_at_submission);
     suite_add_tcase(suite, plain);
     TCase *configured = tcase_create("configured");

@@ -62,6 +62,8 @@ files = $(sort $(foreach f,$(wildcard $1/*),$(if $(wildcard $f/.),$(call files,$
 lib_src := $(filter-out src/tool/%,$(call files,src,%.c))
 tool_src := $(wildcard src/tool/*.c)
 bench_src := $(wildcard bench/*.c)
+# These have a main(); the other files of bench are parts of them.
+bench_names := fragmentation latency growth capture guard
 unit_src := $(call files,test/unit,%.c)
 prop_src := $(call files,test/prop,%.c)
 fault_src := $(call files,test/fault,%.c)
@@ -77,7 +79,8 @@ lib_obj := $(call objects,$(lib_src))
 tool_obj := $(call objects,$(tool_src))
 # What the benchmark and the tests borrow from the tool: all but its main().
 tool_part := $(filter-out $(B)/src/tool/main.o,$(tool_obj))
-bench_obj := $(call objects,$(bench_src))
+bench_bin := $(addprefix $(B)/bench/,$(bench_names))
+bench_part := $(filter-out $(bench_bin:=.o),$(call objects,$(bench_src)))
 support_obj := $(call objects,$(support_src))
 fakes := $(patsubst test/fake/%.c,$(B)/test/fake/%.so,$(fake_src))
 gpu_bin := $(patsubst %.c,$(B)/%,$(gpu_src))
@@ -93,7 +96,8 @@ first := $(filter deps,$(MAKECMDGOALS))
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all lib tool deps bench check test unit prop fault abi tool-check check-install gpu-check gpu-programs asan ubsan \
+.PHONY: all lib tool deps bench bench-programs bench-latency bench-growth bench-capture bench-peer bench-peer-programs guard \
+        check test unit prop fault abi tool-check check-install gpu-check gpu-programs asan ubsan \
         tsan valgrind cov lint layers lint-size lint-ledger lint-symbols lint-cppcheck format format-check \
         install uninstall clean dist help FORCE
 
@@ -146,8 +150,13 @@ $(shared): $(lib_obj) $(B)/lib.list src/granary.map
 $(tool): $(tool_obj) $(static)
 	$(call say,LD)$(CC) $(cflags) $(LDFLAGS) $(tool_obj) $(static) $(libs) $(zlib) -o $@
 
-$(bench): $(bench_obj) $(tool_part) $(static)
-	$(call say,LD)$(CC) $(cflags) $(LDFLAGS) $(bench_obj) $(tool_part) $(static) $(libs) -lm $(zlib) -o $@
+$(B)/bench/parts.list: list = $(bench_part)
+$(B)/bench/parts.a: $(bench_part) $(B)/bench/parts.list
+	@rm -f $@
+	$(call say,AR)$(AR) rcs $@ $(bench_part)
+
+$(bench_bin): $(B)/bench/%: $(B)/bench/%.o $(B)/bench/parts.a $(tool_part) $(static)
+	$(call say,LD)$(CC) $(cflags) $(LDFLAGS) $< $(B)/bench/parts.a $(tool_part) $(static) $(libs) -lm $(zlib) -o $@
 
 # What building, measuring and testing need.
 packages := $(filter gcc g++ clang,$(sort $(CC) $(CXX))) check pkg-config zlib1g-dev
@@ -169,6 +178,34 @@ deps: ## Install the missing Debian packages (as root; says what it needs otherw
 bench: $(bench) ## Replay bench/traces in both modes; table, JSON and picture go to build/bench.
 	@mkdir -p build/bench
 	@$(bench) --traces bench/traces --recorded bench/pytorch.tsv --out build/bench
+
+# Programs that use the GPU when there is one, else the simulated device. ARGS goes to the program.
+bench-programs: $(bench_bin) $(B)/bench/reads.ptx ## Build every benchmark.
+bench-latency bench-growth bench-capture: bench-%: $(B)/bench/% $(B)/bench/reads.ptx
+	@mkdir -p build/bench
+	@$< --out build/bench $(if $(findstring growth,$@),--reads $(B)/bench/reads.ptx) $(ARGS)
+bench-latency: ## What a call costs, by shape of traffic; build/bench/latency.json.
+bench-growth: ## Cold growth beside the driver's own calls, and kernel bandwidth; build/bench/growth.json.
+bench-capture: ## record_stream inside a graph capture; build/bench/capture.json.
+
+# A kernel for bench-growth. Without nvcc the file is empty and the random reads are left out.
+nvcc := $(firstword $(wildcard $(CUDA_HOME)/bin/nvcc))
+$(B)/bench/reads.ptx: bench/reads.cu $(B)/toolkit | $(first)
+	@mkdir -p $(@D)
+	$(call say,NVCC)$(if $(CUDA_HOME),$(if $(nvcc),$(nvcc) -ptx -arch=compute_80 $< -o $@,: > $@),: > $@)
+
+# PyTorch's allocator in the same shapes. PYTHON must be one that has torch with CUDA.
+PYTHON ?= python3
+peers := $(patsubst bench/peer/%.cpp,$(B)/bench/%,$(wildcard bench/peer/*.cpp))
+bench-peer: $(peers) ## The same shapes on PyTorch's allocator and cudaMallocAsync, on a GPU.
+	@bench/peer/run.sh $(B)/bench build/bench $(PYTHON)
+bench-peer-programs: $(peers)
+$(peers): $(B)/bench/%: bench/peer/%.cpp bench/peer/build.sh
+	@mkdir -p $(@D)
+	$(call say,CXX)bench/peer/build.sh $< $@ $(CXX) $(PYTHON) '$(CUDA_HOME)'
+
+guard: $(B)/bench/guard ## Instructions of the main shapes under callgrind, held against bench/budget.tsv.
+	@test/lint/budget.sh $(B)/bench/guard bench/budget.tsv $(UPDATE)
 
 # ---- testing ----------------------------------------------------------------------------------
 

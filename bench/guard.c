@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * make guard: does one operation N times on the simulated device, to be counted by callgrind.
+ *
+ * Usage: guard SHAPE N, or guard for the list of shapes. test/lint/budget.sh runs a shape with two
+ * different N: the difference holds neither the start of the program nor the preparation. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <granary/granary.h>
+#include <granary/sim.h>
+
+#include "base/base.h"
+#include "measure.h"
+
+enum { LIVE = 1000, HOLES = 4096, PENDING = 10000 };
+
+struct guard {
+    granary *g;
+    granary_stream stream, other;
+};
+
+static void must(int status) {
+    if (status == GRANARY_OK) return;
+    fprintf(stderr, "guard: %s\n", granary_status_sentence(status));
+    exit(EXIT_FAILURE);
+}
+
+static void pairs(struct guard *b, size_t n, size_t size) {
+    void *ptr;
+    for (size_t i = 0; i < n; i++) {
+        must(granary_alloc(b->g, size, b->stream, &ptr));
+        must(granary_free(b->g, ptr));
+    }
+}
+
+static void pair_small(struct guard *b, size_t n) {
+    pairs(b, n, 1024);
+}
+
+static void pair_large(struct guard *b, size_t n) {
+    pairs(b, n, (size_t)64 << 20);
+}
+
+/* A random block of 1,000 is freed and another allocated, 2^9 to 2^20 bytes; the first of these
+ * operations warm up. */
+static void replace(struct guard *b, size_t n) {
+    static void *live[LIVE];
+    uint64_t seed = 1;
+    for (size_t i = 0; i < LIVE; i++) must(granary_alloc(b->g, 512, b->stream, &live[i]));
+    for (size_t i = 0; i < n + 20 * LIVE; i++) {
+        void **slot = &live[measure_random(&seed) % LIVE];
+        size_t size = ((size_t)512 << measure_random(&seed) % 11) + measure_random(&seed) % 512;
+        must(granary_free(b->g, *slot));
+        must(granary_alloc(b->g, size, b->stream, slot));
+    }
+}
+
+static void make_holes(struct guard *b) {
+    static void *blocks[2 * HOLES];
+    for (size_t i = 0; i < 2 * HOLES; i++) must(granary_alloc(b->g, 1024, b->stream, &blocks[i]));
+    for (size_t i = 0; i < 2 * HOLES; i += 2) must(granary_free(b->g, blocks[i]));
+}
+
+static void holes_equal(struct guard *b, size_t n) {
+    make_holes(b);
+    pairs(b, n, 1024);
+}
+
+static void holes_smaller(struct guard *b, size_t n) {
+    make_holes(b);
+    pairs(b, n, 2048);
+}
+
+/* A scope of another thread's kind is open: allocations ask where they belong. */
+static void pair_scope(struct guard *b, size_t n) {
+    granary_pool pool;
+    granary_scope scope;
+    must(granary_pool_create(b->g, NULL, &pool));
+    must(granary_scope_begin(b->g, pool, NULL, NULL, &scope));
+    pairs(b, n, 1024);
+    must(granary_scope_end(b->g, scope));
+    must(granary_pool_release(b->g, pool));
+}
+
+/* Used on a second stream, whose work is complete by the time of the next request. */
+static void record_done(struct guard *b, size_t n) {
+    void *ptr;
+    for (size_t i = 0; i < n; i++) {
+        must(granary_alloc(b->g, 1024, b->stream, &ptr));
+        must(granary_record_stream(b->g, ptr, b->other));
+        must(granary_free(b->g, ptr));
+    }
+}
+
+/* As pair_small, while 10,000 blocks of another stream wait for a third one that is stuck. */
+static void pair_pending(struct guard *b, size_t n) {
+    granary_stream stuck;
+    void *ptr;
+    must(granary_stream_create(b->g, &stuck));
+    granary_sim_hold(stuck);
+    for (size_t i = 0; i < PENDING; i++) {
+        must(granary_alloc(b->g, 1024, b->other, &ptr));
+        if (granary_sim_use(stuck, ptr, 1024, 1, i + 1, GRANARY_SIM_SITE) != 0) exit(EXIT_FAILURE);
+        must(granary_record_stream(b->g, ptr, stuck));
+        must(granary_free(b->g, ptr));
+    }
+    pairs(b, n, 1024);
+    granary_sim_release(stuck);
+    granary_sim_run_all();
+    must(granary_stream_destroy(b->g, stuck));
+}
+
+static const struct shape {
+    const char *name;
+    void (*run)(struct guard *b, size_t n);
+} shapes[] = {
+    {"pair_small", pair_small},   {"pair_large", pair_large},       {"replace", replace},
+    {"holes_equal", holes_equal}, {"holes_smaller", holes_smaller}, {"pair_scope", pair_scope},
+    {"record_done", record_done}, {"pair_pending", pair_pending},
+};
+
+int main(int argc, char **argv) {
+    struct granary_sim_config config;
+    struct granary_options options;
+    struct guard b;
+    if (argc != 3) {
+        for (size_t i = 0; i < GR_COUNT(shapes); i++) puts(shapes[i].name);
+        return argc == 1 ? EXIT_SUCCESS : 2;
+    }
+    granary_sim_config_init(&config);
+    config.memory_bytes = (size_t)16 << 30; /* valgrind has few addresses */
+    config.oracle = 0;
+    must(granary_sim_open(&config));
+    granary_options_init(&options);
+    options.driver = GRANARY_DRIVER_SIM;
+    must(granary_open(0, &options, &b.g));
+    must(granary_stream_create(b.g, &b.stream));
+    must(granary_stream_create(b.g, &b.other));
+    for (size_t i = 0; i < GR_COUNT(shapes); i++) {
+        if (strcmp(argv[1], shapes[i].name) != 0) continue;
+        shapes[i].run(&b, (size_t)strtoull(argv[2], NULL, 10));
+        granary_close(b.g);
+        return EXIT_SUCCESS;
+    }
+    fprintf(stderr, "guard: there is no shape %s\n", argv[1]);
+    return 2;
+}

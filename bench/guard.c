@@ -13,7 +13,7 @@
 #include "base/base.h"
 #include "measure.h"
 
-enum { LIVE = 1000, HOLES = 4096, PENDING = 10000 };
+enum { HOLES = 4096, PENDING = 10000 };
 
 struct guard {
     granary *g;
@@ -42,18 +42,33 @@ static void pair_large(struct guard *b, size_t n) {
     pairs(b, n, (size_t)64 << 20);
 }
 
-/* A random block of 1,000 is freed and another allocated, 2^9 to 2^20 bytes; the first of these
- * operations warm up. */
-static void replace(struct guard *b, size_t n) {
-    static void *live[LIVE];
+/* A random block of `count` is freed and another allocated, 2^9 to 2^(9 + doublings) bytes; the first
+ * of these operations warm up. */
+static void replace(struct guard *b, size_t n, size_t count, unsigned doublings) {
+    void **live = measure_take(count, sizeof *live);
     uint64_t seed = 1;
-    for (size_t i = 0; i < LIVE; i++) must(granary_alloc(b->g, 512, b->stream, &live[i]));
-    for (size_t i = 0; i < n + 20 * LIVE; i++) {
-        void **slot = &live[measure_random(&seed) % LIVE];
-        size_t size = ((size_t)512 << measure_random(&seed) % 11) + measure_random(&seed) % 512;
+    for (size_t i = 0; i < count; i++) must(granary_alloc(b->g, 512, b->stream, &live[i]));
+    for (size_t i = 0; i < n + 5 * count; i++) {
+        void **slot = &live[measure_random(&seed) % count];
+        size_t size = (size_t)512 << measure_random(&seed) % doublings;
+        size += (size_t)(measure_uniform(&seed) * (double)size);
         must(granary_free(b->g, *slot));
         must(granary_alloc(b->g, size, b->stream, slot));
     }
+    free(live);
+}
+
+static void replace_small(struct guard *b, size_t n) {
+    replace(b, n, 1000, 10);
+}
+
+/* The shape of bench/latency.c at 1,000 and at 10,000 live: both classes, some misses. */
+static void replace_1000(struct guard *b, size_t n) {
+    replace(b, n, 1000, 14);
+}
+
+static void replace_10000(struct guard *b, size_t n) {
+    replace(b, n, 10000, 14);
 }
 
 static void make_holes(struct guard *b) {
@@ -115,9 +130,10 @@ static const struct shape {
     const char *name;
     void (*run)(struct guard *b, size_t n);
 } shapes[] = {
-    {"pair_small", pair_small},   {"pair_large", pair_large},       {"replace", replace},
-    {"holes_equal", holes_equal}, {"holes_smaller", holes_smaller}, {"pair_scope", pair_scope},
-    {"record_done", record_done}, {"pair_pending", pair_pending},
+    {"pair_small", pair_small},       {"pair_large", pair_large},       {"replace_small", replace_small},
+    {"replace_1000", replace_1000},   {"replace_10000", replace_10000}, {"holes_equal", holes_equal},
+    {"holes_smaller", holes_smaller}, {"pair_scope", pair_scope},       {"record_done", record_done},
+    {"pair_pending", pair_pending},
 };
 
 int main(int argc, char **argv) {

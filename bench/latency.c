@@ -9,10 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tool/print.h"
 
 bool latency_wants(const struct latency *l, const char *shape) {
+    if (measure_now() > l->until) return false;
     return l->only == NULL || strcmp(l->only, shape) == 0;
 }
 
@@ -41,7 +43,7 @@ void latency_add(struct latency *l, const char *shape, const char *detail, doubl
     *row = (struct latency_row){.param = param, .figures = figures, .glibc = glibc, .misses = misses};
     snprintf(row->shape, sizeof row->shape, "%s", shape);
     snprintf(row->detail, sizeof row->detail, "%s", detail);
-    fprintf(stderr, "\r%-16s %-24s\r", shape, detail);
+    if (isatty(2)) fprintf(stderr, "\r%-16s %-24s\r", shape, detail);
 }
 
 static void print_rows(const struct latency *l) {
@@ -120,25 +122,23 @@ static int write_json(const struct latency *l, const char *folder) {
 
 static int usage(void) {
     fprintf(stderr, "use: latency [--driver auto|cuda|sim] [--conf STRING] [--only SHAPE] [--quick]\n"
-                    "               [--traces DIR] [--out DIR]\n"
+                    "               [--traces DIR] [--out DIR] [--limit SECONDS]\n"
                     "shapes: host open pair replace holes rmm threads handoff trace\n");
     return 2;
 }
 
 int main(int argc, char **argv) {
     static const struct option options[] = {
-        {"driver", required_argument, NULL, 'd'},
-        {"conf", required_argument, NULL, 'c'},
-        {"only", required_argument, NULL, 's'},
-        {"traces", required_argument, NULL, 't'},
-        {"out", required_argument, NULL, 'o'},
-        {"quick", no_argument, NULL, 'q'},
-        {NULL, 0, NULL, 0},
+        {"driver", required_argument, NULL, 'd'}, {"conf", required_argument, NULL, 'c'},
+        {"only", required_argument, NULL, 's'},   {"traces", required_argument, NULL, 't'},
+        {"out", required_argument, NULL, 'o'},    {"quick", no_argument, NULL, 'q'},
+        {"limit", required_argument, NULL, 'l'},  {NULL, 0, NULL, 0},
     };
     static struct latency l = {.conf = "", .traces = "bench/traces"};
     enum device_want want = DEVICE_AUTO;
     const char *out = ".";
     int c;
+    l.until = 1e300;
     while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
         switch (c) {
         case 'd':
@@ -149,6 +149,7 @@ int main(int argc, char **argv) {
         case 't': l.traces = optarg; break;
         case 'o': out = optarg; break;
         case 'q': l.quick = true; break;
+        case 'l': l.until = measure_now() + 1e9 * atof(optarg); break;
         default: return usage();
         }
     }
@@ -166,6 +167,7 @@ int main(int argc, char **argv) {
     printf("granary %s on %s%s%s%s\n\n", granary_version(), l.device.name, l.conf[0] != 0 ? ", " : "", l.conf,
            l.quick ? " (quick: the figures mean little)" : "");
     print_rows(&l);
+    if (measure_now() > l.until) printf("\nthe time was up: shapes may be missing\n");
     print_host(&l.host, l.device.simulated);
     int rc = write_json(&l, out);
     if (rc != 0) fprintf(stderr, "bench: cannot write to %s\n", out);

@@ -26,6 +26,7 @@ struct latency {
     const char *only;   /* a shape, or NULL for all */
     const char *conf;   /* option string of every handle */
     const char *traces; /* folder */
+    double until;       /* no shape begins after this moment */
     struct latency_row *rows;
     size_t count, room;
     struct latency_host host;

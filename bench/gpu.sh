@@ -8,7 +8,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 out=$(realpath -m "${OUT:?where to? set OUT}")
-python=${PYTHON:-python3}
+python=${PYTHON:-python3} driver=${DRIVER:-cuda} # DRIVER=sim: to try this script without a GPU
 allowed=${SECONDS_ALLOWED:-470}
 jobs=$(nproc)
 mkdir -p "$out"
@@ -45,37 +45,37 @@ peers() { # SECONDS PART...
 }
 
 compare() {
-    [ -s "$out/peer.jsonl" ] && "$python" bench/peer/compare.py "$out"
+    [ -s "$out/peer.jsonl" ] && part 20 'side by side' "$python" bench/peer/compare.py "$out"
 }
 
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null
 sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1
 echo "$jobs cores, $(uname -r), $(${CC:-gcc} --version | head -n 1), $(git rev-parse --short HEAD 2>/dev/null), $(date -u +%F)"
-part 120 build make --no-print-directory -j "$jobs" V=release CUDA_HOME="$CUDA_HOME" tool bench-programs
-part 150 'build of the peers' make --no-print-directory -k -j "$jobs" V=release CUDA_HOME="$CUDA_HOME" PYTHON="$python" bench-peer-programs
+part 170 build make --no-print-directory -k -j "$jobs" V=release CUDA_HOME="$CUDA_HOME" PYTHON="$python" \
+    tool bench-programs bench-peer-programs
 
 for one in $wanted; do
     case $one in
     latency)
-        part 130 latency $B/bench/latency --driver cuda --limit 90 --out "$out"
-        peers 60 hit holes
-        peers 50 threads
-        part 20 'side by side' compare
+        part 130 latency $B/bench/latency --driver "$driver" --limit 90 --out "$out"
+        peers 90 hit holes
+        peers 60 threads
+        compare
         ;;
     capture)
-        part 60 capture $B/bench/capture --driver cuda --out "$out"
+        part 60 capture $B/bench/capture --driver "$driver" --out "$out"
         peers 60 capture
         ;;
     growth)
-        part 60 growth $B/bench/growth --driver cuda --reads $B/bench/reads.ptx --out "$out"
+        part 60 growth $B/bench/growth --driver "$driver" --reads $B/bench/reads.ptx --out "$out"
         peers 30 growth
         ;;
     smallest)
-        JSON=$out/smallest.jsonl part 100 'smallest card' bench/smallest.sh $B/granary cuda bench/traces/*.trace.gz
+        JSON=$out/smallest.jsonl part 100 'smallest card' bench/smallest.sh $B/granary "$driver" bench/traces/*.trace.gz
         ;;
     traces)
         peers 90 trace
-        part 20 'side by side' compare
+        compare
         ;;
     tight) peers 90 tight ;;
     *) echo "gpu.sh: there is no part $one" ;;

@@ -242,9 +242,9 @@ static void measure_bandwidth(struct growth *b, size_t gibs) {
         theirs[1][slot] = read_speed(b, plain, size, streams[0], out);
     }
     printf("\na block of %zu GiB after %d random operations under a limit of %zu GiB: %lld extents, "
-           "%lld moved (%.1f GiB), %lld of %zu blocks live beside it\n",
+           "%lld moved (%.1f GiB), %zu other blocks live\n",
            gibs, OPERATIONS, limit / GIB, (long long)stats.extents, (long long)stats.moved_extents,
-           (double)stats.moved_bytes / (double)GIB, (long long)stats.allocations.all.current, count + 1);
+           (double)stats.moved_bytes / (double)GIB, count);
     report_speed(b, "device copy", "GB/s", ours[0], theirs[0]);
     if (b->reads != NULL)
         report_speed(b, "random reads of 16 B", "G/s", ours[1], theirs[1]);

@@ -100,7 +100,7 @@ static void do_pairs(struct worker *w) {
 static void pairs_on(struct latency *l, size_t threads, bool shared) {
     struct worker workers[MOST_THREADS] = {{0}};
     granary *g = latency_handle(l);
-    granary_stream streams[MOST_THREADS];
+    granary_stream streams[MOST_THREADS] = {0};
     size_t count = shared ? 1 : threads;
     for (size_t i = 0; i < count; i++) streams[i] = device_stream(g);
     for (size_t i = 0; i < threads; i++)

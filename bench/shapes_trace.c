@@ -70,7 +70,7 @@ static void measure(struct latency *l, const struct trace *trace, const char *na
     double glibc = measure_glibc(), misses = 0;
     struct figures f;
     struct replay r;
-    size_t calls;
+    size_t calls = 0;
 
     for (size_t i = 0; i <= cold_runs; i++) {
         open_replay(l, &r, trace);

@@ -14,7 +14,7 @@ limit=${LIMIT:-120} # seconds for each run of a program
 one() { # WAY CONF PROGRAM ARGUMENT...
     local way=$1 conf=$2 program=$3
     shift 3
-    PYTORCH_CUDA_ALLOC_CONF=$conf timeout "$limit" "$program" "$way" "$rows" "$@" ||
+    PYTORCH_CUDA_ALLOC_CONF=$conf timeout --foreground "$limit" "$program" "$way" "$rows" "$@" ||
         echo "bench-peer: $way, $*: ended with $?" >&2
 }
 
@@ -26,7 +26,7 @@ for part in "$@"; do
             one 'reuse on' graph_capture_record_stream_reuse:True "$programs/peer_capture"
             one 'reuse off' '' "$programs/peer_capture"
         fi
-        timeout "$limit" "$python" "$here/peer/capture.py" "$rows"
+        timeout --foreground "$limit" "$python" "$here/peer/capture.py" "$rows"
         ;;
     hit | holes | threads | growth | trace | tight)
         files=()

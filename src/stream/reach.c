@@ -150,7 +150,10 @@ static int walk(struct gr_reach *reach, struct gr_driver *driver, bool *touched)
         void *owned;
         int status = dependencies(driver, node, buffer, edge_buffer, &nodes, &edges, &count, &owned);
         for (size_t i = 0; status == GRANARY_OK && i < count; i++) {
-            if (gr_reach_full_edge(&edges[i]) && !follow(reach, nodes[i], touched)) status = GRANARY_HOST_MEMORY;
+            if (!gr_reach_full_edge(&edges[i]))
+                reach->broken = true; /* whatever follows may overtake what lies behind this edge */
+            else if (!follow(reach, nodes[i], touched))
+                status = GRANARY_HOST_MEMORY;
         }
         gr_host_give(owned);
         if (status != GRANARY_OK) {

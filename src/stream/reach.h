@@ -14,7 +14,7 @@
  * freed later may count on it.
  *
  * Edges that are not full dependencies (programmatic ones) are not walked: the earlier node need not
- * have finished.
+ * have finished. A stream that has one behind it is broken too: its terminals do not stand for it all.
  *
  * Watches. A watch waits for a list of nodes to be reached. It hangs at the first that is not, and is
  * looked at again only when that node is reached.

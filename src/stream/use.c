@@ -89,6 +89,7 @@ int gr_use_record(struct gr_uses *uses, struct gr_use *use) {
     int status = gr_driver_status(uses->driver, GR_ENTRY_cuEventRecord,
                                   GR_DRIVE(uses->driver, cuEventRecord, use->event, stream->handle));
     use->recorded = status == GRANARY_OK;
+    use->order = ++uses->recorded;
     return status;
 }
 
@@ -96,7 +97,9 @@ void gr_use_enqueue(struct gr_uses *uses, struct gr_use *use) {
     struct gr_stream *stream = use->stream;
     leave_stream(use);
     if (gr_list_empty(&stream->queue)) gr_list_append(&uses->busy, &stream->busy);
-    gr_list_append(&stream->queue, &use->link);
+    struct gr_list *after = stream->queue.prev; /* nearly always the last */
+    while (after != &stream->queue && use_of(after)->order > use->order) after = after->prev;
+    gr_list_append(after->next, &use->link);
 }
 
 /* Uses at the head of the queue that are complete leave it. */

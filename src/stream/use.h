@@ -12,11 +12,12 @@
  * stream that does not move holds back nobody else's blocks.
  *
  * A stream that is destroyed gets its events recorded before, while blocks may still be live; such a
- * use waits on with its event recorded.
+ * use waits on with its event recorded, and takes its place in the queue when its block is freed.
  *
  * Invariants: U1 a use is in exactly one list of its stream: in the queue only if its block is PENDING
  *                and its event recorded, else waiting
- *             U2 a stream is in the busy list iff its queue is not empty
+ *             U2 a queue is in the order of recording
+ *             U3 a stream is in the busy list iff its queue is not empty
  * Locks: the DEFER lock. */
 #ifndef GR_STREAM_USE_H
 #define GR_STREAM_USE_H
@@ -32,6 +33,7 @@ struct gr_use {
     struct gr_use *next;        /* of the same block */
     gr_cu_event event;          /* stays with the object when it is given back */
     struct gr_use *all;         /* every use object ever made, for fini */
+    uint64_t order;             /* of the recording, among all */
     uint32_t capture;           /* number of the capture it was declared in, or 0 */
     bool recorded;              /* the event stands behind the last use */
     bool taken;                 /* the object is in use */
@@ -44,6 +46,7 @@ struct gr_uses {
     struct gr_slab slab;
     struct gr_list busy;        /* streams with a queue */
     size_t events;              /* made and not destroyed */
+    uint64_t recorded;          /* so far */
 };
 
 void gr_uses_init(struct gr_uses *uses, struct gr_driver *driver);

@@ -160,6 +160,7 @@ static bool wait(struct program *p, gr_cu_event event, int stream, int capture,
     if (capture >= 0 && s->capture < 0) { /* it joins */
         s->capture = capture;
         memset(&s->captured, 0, sizeof s->captured);
+        s->loose = false;
     }
     join_order(order_of(p, stream), order);
     program_say(p, "s%d waits (capture %d)", stream, s->capture);
@@ -230,7 +231,7 @@ static bool do_alloc(struct program *p) {
     int s = program_pick_stream(p), place = 0;
     bool node = program_capturing(p, s);
     while (place < PROGRAM_BLOCKS && p->blocks[place].ptr) place++;
-    if (place == PROGRAM_BLOCKS || (node && p->scope_count)) return true;
+    if (place == PROGRAM_BLOCKS || (node && (p->scope_count || p->streams[s].loose))) return true;
     struct program_call call = {.kind = PROGRAM_ALLOC, .size = pick_size(p), .stream = p->streams[s].handle};
     int status = program_call(p, &call);
     program_say(p, "alloc %zu on s%d: %d, %p, id %llu%s", call.size, s, status, call.ptr,
@@ -302,7 +303,7 @@ static bool may_use(struct program *p, int s, struct program_block *b) {
     }
     const struct program_capture *capture = &p->captures[stream->capture];
     if (b->capture == capture->serial)
-        return own || (b->owner >= 0 && stream->captured.seen[b->owner] >= b->born);
+        return (own && !stream->loose) || (b->owner >= 0 && stream->captured.seen[b->owner] >= b->born);
     if (b->capture) return b->pool == capture->pool && !is_open(p, b->capture);
     return b->owner >= 0 && p->streams[b->owner].capture < 0;
 }
@@ -350,7 +351,10 @@ static bool do_share(struct program *p) {
     if (refused || (to >= 0 && from != to) || (from >= 0 && !program_capturing(p, b->owner))) return true;
     if (!program_link(p, b->owner, s) || !use(p, s, b)) return false;
     if (rng_once_in(&p->rng, 2) && !program_link(p, s, b->owner)) return false;
-    return b->pins || !rng_once_in(&p->rng, 2) ? true : free_block(p, b);
+    if (b->pins || rng_once_in(&p->rng, 2)) return true;
+    /* Terminals that were dropped can be missed only if they were seen: the free looks at those of both. */
+    bool seen = from >= 0 && b->capture == p->captures[from].serial && b->declared == 1u << s;
+    return free_block(p, b) && (!seen || !rng_once_in(&p->rng, 8) || program_drop(p, s));
 }
 
 static bool do_declare(struct program *p) {

@@ -42,6 +42,7 @@ struct program_stream {
     int capture;                          /* that it is part of, or -1 */
     uint32_t tick;                        /* operations so far */
     struct program_order order, captured; /* outside of captures; within the capture */
+    bool loose; /* dropped some of its work from the capture: it allocates nothing more in it */
 };
 
 struct program_block {
@@ -154,6 +155,8 @@ void program_host_order(struct program *p);
 /* Operations on captures, graphs and pools (program_graph.c); false after a fault. */
 bool program_capture_begin(struct program *p);
 bool program_capture_step(struct program *p);
+bool program_drop(struct program *p,
+                  int stream); /* a member forgets its terminals, in one of the ways there are */
 bool program_capture_close(struct program *p, int capture);
 bool program_launch(struct program *p);
 bool program_graph_end(struct program *p, int graph);

@@ -71,6 +71,7 @@ bool program_capture_begin(struct program *p) {
     if (!CU(p, cuStreamBeginCapture, handle, (int)rng_below(&p->rng, 3))) return false;
     p->streams[s].capture = place;
     memset(&p->streams[s].captured, 0, sizeof p->streams[s].captured);
+    p->streams[s].loose = false;
     return true;
 }
 
@@ -95,6 +96,38 @@ static bool replace_terminals(struct program *p, int s) {
     return CU(p, cuStreamGetCaptureInfo, handle, &status, &id, &graph, &nodes, &edges, &count) &&
            CU(p, cuGraphAddEmptyNode, &node, graph, nodes, count) &&
            CU(p, cuStreamUpdateCaptureDependencies, handle, &node, NULL, 1, GR_CU_DEPENDENCIES_SET);
+}
+
+/* What the stream did in the capture is not ordered before what it does next. A correct user counts on
+ * nothing then: no order that the stream had, and no memory in its order. */
+bool program_drop(struct program *p, int s) {
+    int status = 0;
+    unsigned long long id;
+    gr_cu_graph graph;
+    const gr_cu_node *nodes;
+    const struct gr_cu_edge *edges;
+    struct gr_cu_edge programmatic[16];
+    gr_cu_node kept[16];
+    size_t count;
+    granary_stream handle = p->streams[s].handle;
+    if (s == p->captures[p->streams[s].capture].origin) return true;
+    if (!CU(p, cuStreamGetCaptureInfo, handle, &status, &id, &graph, &nodes, &edges, &count)) return false;
+    bool overtake = count <= 16 && rng_once_in(&p->rng, 2);
+    for (size_t i = 0; i < count && overtake; i++) {
+        kept[i] = nodes[i];
+        programmatic[i] = (struct gr_cu_edge){.from_port = 1, .type = GR_CU_EDGE_PROGRAMMATIC};
+    }
+    program_say(p, "s%d %s", s, overtake ? "overtakes its own work" : "drops its terminals");
+    if (!CU(p, cuStreamUpdateCaptureDependencies, handle, overtake ? kept : NULL,
+            overtake ? programmatic : NULL, overtake ? count : 0, GR_CU_DEPENDENCIES_SET))
+        return false;
+    memset(&p->streams[s].captured, 0, sizeof p->streams[s].captured);
+    p->streams[s].loose = true;
+    for (int b = 0; b < PROGRAM_BLOCKS; b++) /* where they were allocated is not known any more */
+        if (p->blocks[b].owner == s && p->blocks[b].capture == p->captures[p->streams[s].capture].serial)
+            p->blocks[b].born = UINT32_MAX;
+    if (rng_once_in(&p->rng, 2)) return true;
+    return program_cu(p, granary_sim_use(handle, &p->seed, 0, 0, 0, "node of no memory"), "kernel");
 }
 
 /* Waiting for an event from outside breaks a capture. */

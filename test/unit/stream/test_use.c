@@ -142,6 +142,21 @@ START_TEST(an_event_that_went_into_a_capture_is_recorded_again_behind_it) {
 }
 END_TEST
 
+START_TEST(a_queue_is_in_the_order_of_recording) {
+    struct gr_use *first = add(&block[0], &a), *second = add(&block[1], &a);
+    captures_use(a.handle, &block, 0, 0);
+    ck_assert_int_eq(gr_use_record(&uses, first), GRANARY_OK);
+    captures_use(a.handle, &block, 0, 0);
+    ck_assert_int_eq(gr_use_record(&uses, second), GRANARY_OK);
+    gr_use_enqueue(&uses, second); /* its block was freed first; the stream is going, say */
+    gr_use_enqueue(&uses, first);
+    granary_sim_run(a.handle, 2);
+    ck_assert_ptr_eq(gr_uses_poll(&uses), &block[0]);
+    granary_sim_run_all();
+    ck_assert_ptr_eq(gr_uses_poll(&uses), &block[1]);
+}
+END_TEST
+
 START_TEST(a_refused_event_leaves_the_block_as_it_was) {
     struct gr_use *use = NULL;
     gr_tap_fail(&g->driver.tap, GR_ENTRY_cuEventCreate, 1, 1, GR_CU_OUT_OF_MEMORY);
@@ -165,6 +180,7 @@ Suite *suite_use(void) {
     tcase_add_test(all, a_stream_that_is_stuck_holds_nobody_back_and_is_asked_once);
     tcase_add_test(all, nothing_is_recorded_on_a_stream_that_is_captured);
     tcase_add_test(all, an_event_that_went_into_a_capture_is_recorded_again_behind_it);
+    tcase_add_test(all, a_queue_is_in_the_order_of_recording);
     tcase_add_test(all, a_refused_event_leaves_the_block_as_it_was);
     suite_add_tcase(suite, all);
     return suite;

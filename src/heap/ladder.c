@@ -120,21 +120,36 @@ static void put_all(granary *g, struct gr_list *loose) {
 
 /* ---- growing on ranges -------------------------------------------------------------------- */
 
+/* Takes what a new segment needs from the pool: its place in the list, and its first tile. */
+static struct gr_block *prepare_segment(struct gr_pool *pool) {
+    gr_lock_take(&pool->lock);
+    bool reserved = gr_pool_reserve_segment(pool) && gr_slab_reserve(&pool->blocks, 1);
+    struct gr_block *first = reserved ? gr_slab_take(&pool->blocks) : NULL;
+    gr_lock_give(&pool->lock);
+    return first;
+}
+
+static void give_tile(struct gr_pool *pool, struct gr_block *first) {
+    gr_lock_take(&pool->lock);
+    gr_slab_give(&pool->blocks, first);
+    gr_lock_give(&pool->lock);
+}
+
 static int open_range(granary *g, struct gr_pool *pool, size_t rounded) {
     const size_t granule = g->extents.granule;
     size_t need = (rounded + granule - 1) & ~(granule - 1);
     size_t bytes = gr_sizing_range(g->driver.facts.total_bytes, g->address_bytes, need, granule);
     struct gr_segment *segment = gr_host_take(1, sizeof(*segment), 8);
-    gr_lock_take(&pool->lock);
-    bool reserved = segment && gr_pool_reserve_segment(pool) && gr_slab_reserve(&pool->blocks, 1);
-    int status = reserved ? gr_segment_open_expandable(segment, &g->driver, &pool->blocks, bytes, need)
-                          : GRANARY_HOST_MEMORY;
-    if (status == GRANARY_OK) gr_pool_add_segment(pool, segment);
-    gr_lock_give(&pool->lock);
+    struct gr_block *first = segment ? prepare_segment(pool) : NULL;
+    int status = first ? gr_segment_open_expandable(segment, &g->driver, first, bytes, need) : GRANARY_HOST_MEMORY;
     if (status != GRANARY_OK) {
+        if (first) give_tile(pool, first);
         gr_host_give(segment);
         return status;
     }
+    gr_lock_take(&pool->lock);
+    gr_pool_add_segment(pool, segment);
+    gr_lock_give(&pool->lock);
     g->address_bytes += segment->size;
     g->ranges++;
     return GRANARY_OK;
@@ -202,13 +217,13 @@ static int grow_on_range(granary *g, struct gr_pool *pool, size_t rounded) {
 
 /* ---- growing by classic segments ---------------------------------------------------------- */
 
-static int open_classic(granary *g, struct gr_pool *pool, struct gr_segment *segment, size_t bytes) {
+static int open_classic(granary *g, struct gr_segment *segment, struct gr_block *first, size_t bytes) {
     bool asked = false;
     for (;;) {
         int status = GRANARY_OVER_LIMIT;
         size_t room = room_below_limit(g), found = room;
         if (bytes <= room) {
-            status = gr_segment_open_classic(segment, &g->driver, &pool->blocks, bytes);
+            status = gr_segment_open_classic(segment, &g->driver, first, bytes);
             if (status != GRANARY_OUT_OF_MEMORY) return status;
             found = driver_free(g);
             if (found >= bytes) found = 0;
@@ -222,18 +237,14 @@ static int open_classic(granary *g, struct gr_pool *pool, struct gr_segment *seg
 static int grow_classic(granary *g, struct gr_pool *pool, size_t rounded) {
     size_t bytes = gr_sizing_segment(rounded);
     struct gr_segment *segment = gr_host_take(1, sizeof(*segment), 8);
-    gr_lock_take(&pool->lock);
-    bool reserved = segment && gr_pool_reserve_segment(pool) && gr_slab_reserve(&pool->blocks, 2);
-    gr_lock_give(&pool->lock);
-    int status = reserved ? open_classic(g, pool, segment, bytes) : GRANARY_HOST_MEMORY;
+    struct gr_block *first = segment ? prepare_segment(pool) : NULL;
+    int status = first ? open_classic(g, segment, first, bytes) : GRANARY_HOST_MEMORY;
     if (status == GRANARY_OK && !gr_table_cover(&g->table, segment->base, segment->size, pool->class == GR_SMALL)) {
-        gr_lock_take(&pool->lock);
-        gr_slab_give(&pool->blocks, segment->first);
-        gr_lock_give(&pool->lock);
         gr_segment_close(segment, &g->driver);
         status = GRANARY_HOST_MEMORY;
     }
     if (status != GRANARY_OK) {
+        if (first) give_tile(pool, first);
         gr_host_give(segment);
         return status;
     }

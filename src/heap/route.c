@@ -28,8 +28,9 @@ static struct gr_route_table *current(struct gr_routes *routes) {
 
 bool gr_routes_init(struct gr_routes *routes) {
     struct gr_route_table *table = make(FIRST_SLOTS);
-    *routes = (struct gr_routes){0};
     atomic_init(&routes->table, table);
+    routes->first = NULL;
+    routes->used = 0;
     return table != NULL;
 }
 

@@ -80,7 +80,7 @@ static bool share_room(struct gr_ledger *ledger, const struct gr_tally *hungry) 
             int64_t of_all = ledger->peak[GR_ALL][f] - sum[GR_ALL][f];
             int64_t room = of_class < of_all ? of_class : of_all;
             /* One half to the hungry tally, the other to the rest in equal parts. */
-            int64_t part = tally == hungry ? room / 2 : room / 2 / pools[GR_ALL];
+            int64_t part = tally == hungry ? room - room / 2 : room / 2 / pools[GR_ALL];
             tally->ceiling[f] += part - tally->left[f];
             tally->left[f] = part;
         }
@@ -89,7 +89,7 @@ static bool share_room(struct gr_ledger *ledger, const struct gr_tally *hungry) 
 }
 
 void gr_ledger_settle(struct gr_ledger *ledger, struct gr_tally *hungry) {
-    enum { MOST_PASSES = 63 };
+    enum { MOST_PASSES = 4095 };
     const uintptr_t self = (uintptr_t)pthread_self();
     bool alone = atomic_load_explicit(&ledger->settler, memory_order_relaxed) == self;
     if (hungry && !alone) {

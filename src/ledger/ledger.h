@@ -12,7 +12,7 @@
  * below the peaks shared out as new ceilings. A run in steady state settles hardly ever.
  *
  * Threads that rise above their ceilings in turns would stop each other all the time. So a pool whose
- * settling raised no peak lets some rises pass, up to 63, while other threads settle too. Peaks are
+ * settling raised no peak lets some rises pass, up to 4,095, while other threads settle too. Peaks are
  * exact when one thread at a time allocates; of several at the same time, a total that lasts shorter
  * than that may go unseen. Current values and totals are always exact.
  *

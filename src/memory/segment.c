@@ -2,24 +2,23 @@
  * Segments: opening and closing the two kinds. */
 #include "memory/segment.h"
 
-static void lay_first_tile(struct gr_segment *segment, struct gr_slab *blocks, enum gr_block_state state) {
-    struct gr_block *b = gr_slab_take(blocks);
+static void lay_first_tile(struct gr_segment *segment, struct gr_block *b, enum gr_block_state state) {
     *b = (struct gr_block){.addr = segment->base, .size = segment->size, .state = state};
     segment->first = b;
 }
 
-int gr_segment_open_expandable(struct gr_segment *segment, struct gr_driver *driver, struct gr_slab *blocks,
+int gr_segment_open_expandable(struct gr_segment *segment, struct gr_driver *driver, struct gr_block *first,
                                size_t bytes, size_t need) {
     *segment = (struct gr_segment){.kind = GR_SEGMENT_EXPANDABLE};
     int status = gr_range_open(&segment->range, driver, bytes, need);
     if (status != GRANARY_OK) return status;
     segment->base = segment->range.base;
     segment->size = segment->range.slots * segment->range.granule;
-    lay_first_tile(segment, blocks, GR_BLOCK_HOLE);
+    lay_first_tile(segment, first, GR_BLOCK_HOLE);
     return GRANARY_OK;
 }
 
-int gr_segment_open_classic(struct gr_segment *segment, struct gr_driver *driver, struct gr_slab *blocks, size_t bytes) {
+int gr_segment_open_classic(struct gr_segment *segment, struct gr_driver *driver, struct gr_block *first, size_t bytes) {
     *segment = (struct gr_segment){.kind = GR_SEGMENT_CLASSIC};
     gr_cu_ptr base = 0;
     int status = gr_driver_begin(driver);
@@ -31,7 +30,7 @@ int gr_segment_open_classic(struct gr_segment *segment, struct gr_driver *driver
     if (status != GRANARY_OK) return status;
     segment->base = base;
     segment->size = bytes;
-    lay_first_tile(segment, blocks, GR_BLOCK_MOVING);
+    lay_first_tile(segment, first, GR_BLOCK_MOVING);
     return GRANARY_OK;
 }
 

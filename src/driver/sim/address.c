@@ -14,7 +14,7 @@
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
 
-enum { LEAF_BITS = 13, LEAF_COUNT = 1 << LEAF_BITS, ROOM_BEHIND = 64 };
+enum { LEAF_BITS = 13, LEAF_COUNT = 1 << LEAF_BITS, ROOM_BEHIND = 64 /* granules */ };
 
 void gr_sim_addresses_open(void) {
     gr_sim.leaf_count = GR_SIM_ADDRESS_END >> (gr_sim.shift + LEAF_BITS);
@@ -76,8 +76,8 @@ static void *map_nothing(gr_addr at, size_t size, int flags) {
     return mmap((void *)at, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
 }
 
-/* Addresses right behind stay free, as many again up to 64 granules: a hint there is then honoured,
- * as the real driver was seen to do, and not refused because the process happens to hold them. */
+/* Leaves addresses right behind free, as many again up to ROOM_BEHIND: the real driver was seen to
+ * honour a hint there, and a process that happens to hold them must not decide what a test sees. */
 static gr_addr take_anywhere(size_t size, size_t alignment) {
     size_t room, behind = gr_min(size, (size_t)ROOM_BEHIND << gr_sim.shift);
     if (__builtin_add_overflow(size, alignment + behind, &room)) return 0;

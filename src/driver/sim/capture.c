@@ -219,6 +219,7 @@ gr_cu_result gr_sim_cuStreamBeginCapture(gr_cu_stream stream, int mode) {
     GR_SIM_ENTRY(begin_capture(stream, mode));
 }
 
+/* What the end on the origin answers; an unjoined fork goes before a foreign thread. */
 static gr_cu_result how_it_ends(const struct gr_sim_capture *capture) {
     if (!capture->valid) return GR_CU_STREAM_CAPTURE_INVALIDATED;
     for (const struct CUstream_st *s = capture->members; s; s = s->next_member)
@@ -307,7 +308,7 @@ gr_cu_result gr_sim_cuStreamGetCaptureInfo(gr_cu_stream stream, int *status, uns
     GR_SIM_ENTRY(capture_info(stream, status, id, graph, nodes, edges, count));
 }
 
-/* The real driver takes any value. One that is no mode serves as THREAD_LOCAL here: nobody measured it. */
+/* The real driver was seen to take 7. What is no mode serves as THREAD_LOCAL here, which nobody measured. */
 static gr_cu_result exchange_mode(int *mode) {
     struct gr_sim_thread *thread = gr_sim_thread();
     if (!mode) return GR_CU_INVALID_VALUE;

@@ -12,6 +12,10 @@
  *      oracle.c    happens-before and what it finds
  *      support.c   slots, clocks, terminals, reports
  *
+ * What the real driver answers was measured: test/gpu/conformance.c asks both the same questions, and
+ * doc/conformance.md says which. An answer that lets a mistake through is given with strict 0 and
+ * reported as MISUSE; strict mode stops there.
+ *
  * One simulation per process, because it stands for libcuda: that is the one exception to "no
  * globals". It uses plain malloc, not the library's host memory, so that refusals of host memory
  * planned by a test hit the library and never the driver; when malloc itself fails, it aborts.

@@ -267,7 +267,7 @@ static bool whole_mappings(gr_addr addr, size_t size) {
     return true;
 }
 
-/* Is no mapping cut by the range's ends? *hole: its first address with nothing mapped, or end. */
+/* Does the range cut no mapping? *hole: its first address with nothing mapped, or end. */
 static bool cuts_none(gr_addr addr, gr_addr end, gr_addr *hole) {
     const struct gr_sim_mapping *m;
     *hole = addr;
@@ -278,8 +278,8 @@ static bool cuts_none(gr_addr addr, gr_addr end, gr_addr *hole) {
     return true;
 }
 
-/* Q: Why is a hole unmapped without a word? A: the real driver was seen to do it, wherever the hole
- * lies and also past the reservation; only its start must be reserved. */
+/* Q: Why may a hole be unmapped? A: the real driver was seen to allow it, never mapped or no longer,
+ * before, between and behind whole mappings, and past the reservation; its start must be reserved. */
 static gr_cu_result unmap(gr_cu_ptr ptr, size_t size) {
     struct gr_sim_mapping *m;
     gr_addr end = ptr + size, hole;

@@ -4,6 +4,7 @@
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { SPINS = 100 };
@@ -25,8 +26,11 @@ void gr_lock_wait(struct gr_lock *lock) {
             return;
         pause_cpu();
     }
-    while (atomic_exchange_explicit(&lock->state, 2, memory_order_acquire) != 0)
-        syscall(SYS_futex, &lock->state, FUTEX_WAIT_PRIVATE, 2, NULL, NULL, 0);
+    const struct timespec nap = {.tv_nsec = 1000000};
+    atomic_fetch_add_explicit(&lock->sleepers, 1, memory_order_seq_cst);
+    while (atomic_exchange_explicit(&lock->state, 1, memory_order_acquire) != 0)
+        syscall(SYS_futex, &lock->state, FUTEX_WAIT_PRIVATE, 1, &nap, NULL, 0);
+    atomic_fetch_sub_explicit(&lock->sleepers, 1, memory_order_relaxed);
 }
 
 void gr_lock_wake(struct gr_lock *lock) {

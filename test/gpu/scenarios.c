@@ -218,6 +218,33 @@ static void giving_up_memory_waits_for_its_work(struct world *w) {
     finish(w, g);
 }
 
+static void memory_stranded_on_many_streams_is_found(struct world *w) {
+    granary *g = open_with(w, 1, (size_t)66 << 30);
+    granary_stream stream[33];
+    void *p[32], *all;
+    for (int i = 0; i < 33; i++) OK(w, g, granary_stream_create(g, &stream[i]));
+    for (int i = 0; i < 32; i++) {
+        OK(w, g, granary_alloc(g, (size_t)2 << 30, stream[i], &p[i]));
+        fill(w, p[i], 4096, i, stream[i]);
+    }
+    for (int i = 0; i < 32; i++) OK(w, g, granary_free(g, p[i]));
+    w->call.cuCtxSynchronize(); /* the caller's own: its work is done */
+    struct granary_driver_calls calls = {.struct_size = sizeof(calls)};
+    OK(w, g, granary_get_driver_calls(g, &calls));
+    uint64_t before = calls.synchronize;
+    OK(w, g, granary_alloc(g, (size_t)60 << 30, stream[32], &all));
+    OK(w, g, granary_get_driver_calls(g, &calls));
+    fill(w, all, (size_t)1 << 20, 7, stream[32]);
+    w->call.cuStreamSynchronize(stream[32]);
+    check(w, all, (size_t)1 << 20, 7);
+    struct granary_stats stats = stats_of(g);
+    say(w, "reserved %lld GiB, moved %lld GiB, synchronised %llu times", (long long)stats.reserved_bytes.all.peak >> 30,
+        (long long)stats.moved_bytes >> 30, (unsigned long long)(calls.synchronize - before));
+    OK(w, g, granary_free(g, all));
+    for (int i = 0; i < 33; i++) OK(w, g, granary_stream_destroy(g, stream[i]));
+    finish(w, g);
+}
+
 static void limit_is_exact(struct world *w) {
     granary *g = open_with(w, 1, (size_t)100 << 20);
     void *p = NULL, *q = NULL;
@@ -462,6 +489,7 @@ static const struct scenario {
     {"neighbours merge", neighbours_merge},
     {"streams share a small card", streams_share_a_small_card},
     {"giving up memory waits for its work", giving_up_memory_waits_for_its_work},
+    {"memory stranded on many streams is found", memory_stranded_on_many_streams_is_found},
     {"the limit is exact", limit_is_exact},
     {"bad pointers are refused", bad_pointers_are_refused},
     {"pending memory is waited for", pending_memory_is_waited_for},

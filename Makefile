@@ -97,7 +97,7 @@ first := $(filter deps,$(MAKECMDGOALS))
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: all lib tool deps bench bench-programs bench-latency bench-growth bench-capture bench-peer bench-peer-programs guard \
-        check test unit prop fault abi tool-check check-install gpu-check gpu-programs asan ubsan \
+        check test unit prop soak mutants fault abi tool-check check-install gpu-check gpu-programs asan ubsan \
         tsan valgrind cov lint layers lint-size lint-ledger lint-symbols lint-cppcheck format format-check \
         install uninstall clean dist help FORCE
 
@@ -223,6 +223,12 @@ unit: $(B)/test/unit/runner $(fakes) ## Run the unit tests.
 
 prop: $(B)/test/prop/runner $(fakes) ## Run the property tests.
 	@$(run) $<
+
+soak: $(B)/test/prop/runner ## Run ten million random programs over all cores (PROGRAMS=n, FIRST=seed).
+	@$(run) CK_RUN_SUITE=order GRANARY_PROGRAMS=$(or $(PROGRAMS),10000000) GRANARY_FIRST=$(or $(FIRST),100000000) $<
+
+mutants: ## Break the rules of stream order one by one and expect the random programs to find it.
+	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS)' MUTANT='$(MUTANT)' test/mutation/run.sh $(abspath build/mutants)
 
 fault: $(B)/test/fault/runner $(fakes) ## Fail every driver call and every host allocation in turn.
 	@$(run) $<

@@ -234,9 +234,14 @@ int granary_alloc(granary *g, size_t size, granary_stream stream, void **out) {
         return GRANARY_OK;
     }
     struct granary_shortfall shortfall;
-    struct gr_heap *heap = &g->own;
-    if (GR_UNLIKELY(atomic_load_explicit(&g->routing, memory_order_acquire) != 0)) heap = gr_scope_heap(g, stream);
-    int status = gr_heap_alloc(g, heap, size, stream, out, &shortfall);
+    int status;
+    if (GR_LIKELY(atomic_load_explicit(&g->routing, memory_order_acquire) == 0)) {
+        status = gr_heap_alloc(g, &g->own, size, stream, out, &shortfall);
+    } else {
+        struct gr_heap *heap = gr_scope_heap(g, stream);
+        status = gr_heap_alloc(g, heap, size, stream, out, &shortfall);
+        gr_scope_leave(heap);
+    }
     if (GR_LIKELY(status == GRANARY_OK)) return GRANARY_OK;
     *out = NULL;
     return fail_alloc(g, status, size, &shortfall);

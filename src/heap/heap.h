@@ -36,6 +36,7 @@ struct gr_heap {
     bool on_shortage;      /* its free blocks serve the own heap before that fails */
     /* read without a lock, changed under miss */
     struct gr_routes routes;
+    atomic_uint guests;    /* allocations that a scope has sent here and that are under way: it stays */
     /* under miss */
     struct gr_list link;   /* in granary.heaps */
     int64_t users;         /* 0: released, lives on until its blocks are gone */

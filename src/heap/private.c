@@ -119,6 +119,7 @@ void gr_private_sweep(granary *g) {
         if (atomic_load(&route->stream->dead)) retire_pools(g, route);
     for (struct gr_heap *heap = gr_heap_next(g, &g->own), *next; heap; heap = next) {
         next = gr_heap_next(g, heap);
+        if (atomic_load(&heap->guests) > 0) continue; /* another time */
         bool none = heap->users == 0;
         GR_ROUTE_FOR(route, heap)
             if (heap->users == 0 || atomic_load(&route->stream->dead)) none &= retire_pools(g, route);

@@ -25,7 +25,8 @@ static bool matches(granary *g, const struct gr_scope *scope, struct question *q
     return q->capture != 0 && q->capture == scope->capture.number;
 }
 
-/* The newest scope older than `below` that matches, or asks its caller: copied to *out. */
+/* The newest scope older than `below` that matches, or asks its caller: copied to *out. Its heap gets
+ * a guest, because scope and pool may end on another thread as soon as the lock is given back. */
 static bool next_candidate(granary *g, uint64_t below, struct question *q, struct gr_scope *out) {
     bool found = false;
     gr_lock_take(&g->scope_lock);
@@ -33,6 +34,7 @@ static bool next_candidate(granary *g, uint64_t below, struct question *q, struc
         const struct gr_scope *scope = scope_of(link);
         if (scope->name >= below || (scope->kind == GR_SCOPE_THREAD && !matches(g, scope, q))) continue;
         *out = *scope;
+        atomic_fetch_add_explicit(&out->heap->guests, 1, memory_order_acquire);
         found = true;
         break;
     }
@@ -46,7 +48,9 @@ struct gr_heap *gr_scope_heap(granary *g, gr_cu_stream stream) {
     while (next_candidate(g, scope.name, &q, &scope)) {
         if (scope.kind == GR_SCOPE_MATCH ? scope.match(stream, scope.context) != 0 : matches(g, &scope, &q))
             return scope.heap;
+        gr_scope_leave(scope.heap);
     }
+    atomic_fetch_add_explicit(&g->own.guests, 1, memory_order_relaxed);
     return &g->own;
 }
 

@@ -29,6 +29,10 @@ struct gr_scope {
 
 /* The heap for an allocation by this thread on the stream. Called when anything is open. */
 struct gr_heap *gr_scope_heap(granary *g, gr_cu_stream stream);
+/* That allocation is over. */
+static inline void gr_scope_leave(struct gr_heap *heap) {
+    atomic_fetch_sub_explicit(&heap->guests, 1, memory_order_release);
+}
 
 /* Is freeing a block of this heap wrong for this thread: the heap is part of an open capture, and the
  * thread is in another one only? */

@@ -3,6 +3,8 @@
  * code each, and nothing changed. */
 #include <check.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 
 #include "support/captures.h"
 
@@ -112,6 +114,39 @@ START_TEST(a_scope_by_streams_holds_on_every_thread) {
     on_another_thread(a);
     ck_assert_int_eq(allocated(pools[0]), 2 * GR_MIB);
     RAN(granary_scope_end(g, scope));
+}
+END_TEST
+
+static atomic_bool stop;
+
+static int is_any(granary_stream stream, void *context) {
+    (void)stream;
+    (void)context;
+    return 1;
+}
+
+static void *alloc_all_the_time(void *argument) {
+    (void)argument;
+    while (!atomic_load(&stop)) fixture_free(g, fixture_alloc(g, 512, b));
+    return NULL;
+}
+
+START_TEST(a_pool_may_end_while_another_thread_allocates_by_its_scope) {
+    pthread_t thread;
+    atomic_store(&stop, false);
+    ck_assert_int_eq(pthread_create(&thread, NULL, alloc_all_the_time, NULL), 0);
+    for (int i = 0; i < 300; i++) {
+        granary_scope scope;
+        granary_pool brief = captures_pool();
+        RAN(granary_scope_begin(g, brief, is_any, NULL, &scope));
+        sched_yield();
+        RAN(granary_scope_end(g, scope));
+        RAN(granary_pool_release(g, brief));
+        if (i % 50 == 0) (void)fixture_trim(g, 0);
+    }
+    atomic_store(&stop, true);
+    pthread_join(thread, NULL);
+    (void)fixture_trim(g, 0);
 }
 END_TEST
 
@@ -361,6 +396,7 @@ Suite *suite_scope(void) {
     tcase_add_test(routing, other_threads_are_untouched);
     tcase_add_test(routing, a_thread_that_comes_after_another_is_not_taken_for_it);
     tcase_add_test(routing, a_scope_by_streams_holds_on_every_thread);
+    tcase_add_test(routing, a_pool_may_end_while_another_thread_allocates_by_its_scope);
     tcase_add_test(routing, blocks_go_back_to_the_pool_they_came_from);
     tcase_add_test(routing, a_capture_routes_its_streams_and_no_others);
     tcase_add_test(routing, two_captures_into_one_pool_and_one_into_another);

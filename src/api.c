@@ -132,13 +132,15 @@ static int read_options(const struct granary_options *given, struct granary_opti
         return status;
     }
     if (given->struct_size < offsetof(struct granary_options, strict) || given->struct_size > 65536) {
-        gr_text_put(reason, GR_REASON_ROOM, "options.struct_size is %zu; call granary_options_init", given->struct_size);
+        gr_text_put(reason, GR_REASON_ROOM, "options.struct_size is %zu; call granary_options_init",
+                    given->struct_size);
         return GRANARY_INVALID;
     }
     memcpy(options, given, gr_min(given->struct_size, sizeof(*options)));
     options->struct_size = sizeof(*options);
     if (options->driver != GRANARY_DRIVER_CUDA && options->driver != GRANARY_DRIVER_SIM) {
-        gr_text_put(reason, GR_REASON_ROOM, "options.driver is %d; it is GRANARY_DRIVER_CUDA or GRANARY_DRIVER_SIM",
+        gr_text_put(reason, GR_REASON_ROOM,
+                    "options.driver is %d; it is GRANARY_DRIVER_CUDA or GRANARY_DRIVER_SIM",
                     (int)options->driver);
         return GRANARY_INVALID;
     }
@@ -147,8 +149,10 @@ static int read_options(const struct granary_options *given, struct granary_opti
                     options->limit_fraction);
         return GRANARY_INVALID;
     }
-    if ((unsigned)options->capture_reuse > GRANARY_REUSE_GRAPH || (unsigned)options->capture_marker > GRANARY_MARKER_EMPTY_NODE) {
-        gr_text_put(reason, GR_REASON_ROOM, "options.capture_reuse is %d and capture_marker %d; the most are %d and %d",
+    if ((unsigned)options->capture_reuse > GRANARY_REUSE_GRAPH ||
+        (unsigned)options->capture_marker > GRANARY_MARKER_EMPTY_NODE) {
+        gr_text_put(reason, GR_REASON_ROOM,
+                    "options.capture_reuse is %d and capture_marker %d; the most are %d and %d",
                     (int)options->capture_reuse, (int)options->capture_marker, (int)GRANARY_REUSE_GRAPH,
                     (int)GRANARY_MARKER_EMPTY_NODE);
         return GRANARY_INVALID;
@@ -159,8 +163,8 @@ static int read_options(const struct granary_options *given, struct granary_opti
         return GRANARY_INVALID;
     }
     if (options->max_split_size < GR_SIZING_LARGE_SEGMENT) {
-        gr_text_put(reason, GR_REASON_ROOM, "options.max_split_size is %zu; the least is %zu", options->max_split_size,
-                    GR_SIZING_LARGE_SEGMENT);
+        gr_text_put(reason, GR_REASON_ROOM, "options.max_split_size is %zu; the least is %zu",
+                    options->max_split_size, GR_SIZING_LARGE_SEGMENT);
         return GRANARY_INVALID;
     }
     return GRANARY_OK;
@@ -218,9 +222,10 @@ static int fail_alloc(granary *g, int status, size_t size, const struct granary_
     struct granary_fault fault;
     begin_fault(&fault, "granary_alloc", status);
     if (status == GRANARY_INVALID) {
-        gr_text_put(fault.text, sizeof(fault.text), "size %zu is above %zu, the most any device could hold", size,
-                    GR_SIZING_MAX);
-    } else if (status == GRANARY_OUT_OF_MEMORY || status == GRANARY_OVER_LIMIT || status == GRANARY_ADDRESS_SPACE) {
+        gr_text_put(fault.text, sizeof(fault.text), "size %zu is above %zu, the most any device could hold",
+                    size, GR_SIZING_MAX);
+    } else if (status == GRANARY_OUT_OF_MEMORY || status == GRANARY_OVER_LIMIT ||
+               status == GRANARY_ADDRESS_SPACE) {
         fault.shortfall = *shortfall;
         gr_words_shortfall(fault.text, sizeof(fault.text), status, g->driver.facts.device, shortfall);
     }
@@ -249,9 +254,10 @@ int granary_alloc(granary *g, size_t size, granary_stream stream, void **out) {
 
 static int fail_pointer(granary *g, const char *call, int status, const void *ptr) {
     if (status != GRANARY_UNKNOWN_POINTER) return fail(g, call, status, "%s", "");
-    return fail(g, call, GRANARY_UNKNOWN_POINTER,
-                "%p is not the address of a live block of device %d: unknown, inside a block, or already free", ptr,
-                g->driver.facts.device);
+    return fail(
+        g, call, GRANARY_UNKNOWN_POINTER,
+        "%p is not the address of a live block of device %d: unknown, inside a block, or already free", ptr,
+        g->driver.facts.device);
 }
 
 int granary_free(granary *g, void *ptr) {
@@ -283,7 +289,8 @@ int granary_trim(granary *g, size_t keep_bytes, size_t *released) {
     int status = gr_reclaim_trim(g, keep_bytes, &freed);
     gr_lock_give(&g->miss);
     if (released) *released = freed;
-    if (status == GRANARY_BUSY) return fail(g, "granary_trim", status, "a capture is open; trim when it has ended");
+    if (status == GRANARY_BUSY)
+        return fail(g, "granary_trim", status, "a capture is open; trim when it has ended");
     return status == GRANARY_OK ? GRANARY_OK : fail(g, "granary_trim", status, "%s", "");
 }
 
@@ -315,7 +322,8 @@ static int bury(granary *g, const char *call, granary_stream stream) {
     if (!stream) return fail(g, call, GRANARY_INVALID, "the default stream cannot be destroyed");
     int status = gr_heap_bury(g, stream);
     if (status == GRANARY_BUSY)
-        return fail(g, call, status, "stream %p is being captured, or is another thread's default stream", (void *)stream);
+        return fail(g, call, status, "stream %p is being captured, or is another thread's default stream",
+                    (void *)stream);
     return status == GRANARY_OK ? GRANARY_OK : fail(g, call, status, "%s", "");
 }
 
@@ -329,7 +337,8 @@ int granary_stream_destroy(granary *g, granary_stream stream) {
     if (status != GRANARY_OK) return status;
     status = gr_driver_begin(&g->driver);
     if (status == GRANARY_OK) {
-        status = gr_driver_status(&g->driver, GR_ENTRY_cuStreamDestroy, GR_DRIVE(&g->driver, cuStreamDestroy, stream));
+        status = gr_driver_status(&g->driver, GR_ENTRY_cuStreamDestroy,
+                                  GR_DRIVE(&g->driver, cuStreamDestroy, stream));
         gr_driver_end(&g->driver);
     }
     return status == GRANARY_OK ? GRANARY_OK : fail(g, "granary_stream_destroy", status, "%s", "");
@@ -342,7 +351,8 @@ static int fail_pool(granary *g, const char *call, int status, granary_pool pool
     case GRANARY_UNKNOWN_POOL:
         return fail(g, call, status, "pool %llu is unknown or was released", (unsigned long long)pool);
     case GRANARY_BUSY:
-        return fail(g, call, status, "pool %llu has a scope or capture that is open", (unsigned long long)pool);
+        return fail(g, call, status, "pool %llu has a scope or capture that is open",
+                    (unsigned long long)pool);
     default: return fail(g, call, status, "%s", "");
     }
 }
@@ -351,8 +361,8 @@ int granary_pool_create(granary *g, const struct granary_pool_options *options, 
     if (!g) return GRANARY_INVALID;
     if (!out) return fail(g, "granary_pool_create", GRANARY_INVALID, "out is NULL");
     if (options && options->struct_size < sizeof(*options))
-        return fail(g, "granary_pool_create", GRANARY_INVALID, "options.struct_size is %zu; set it to sizeof the struct",
-                    options->struct_size);
+        return fail(g, "granary_pool_create", GRANARY_INVALID,
+                    "options.struct_size is %zu; set it to sizeof the struct", options->struct_size);
     int status = gr_private_create(g, options, out);
     return status == GRANARY_OK ? GRANARY_OK : fail_pool(g, "granary_pool_create", status, 0);
 }
@@ -377,7 +387,8 @@ int granary_pool_get_stats(granary *g, granary_pool pool, struct granary_pool_st
     return copy_out(g, "granary_pool_get_stats", out, &stats, sizeof(stats));
 }
 
-int granary_scope_begin(granary *g, granary_pool pool, granary_stream_match match, void *context, granary_scope *out) {
+int granary_scope_begin(granary *g, granary_pool pool, granary_stream_match match, void *context,
+                        granary_scope *out) {
     if (!g) return GRANARY_INVALID;
     if (!out) return fail(g, "granary_scope_begin", GRANARY_INVALID, "out is NULL");
     int status = gr_scope_begin(g, pool, match, context, out);
@@ -389,7 +400,8 @@ int granary_scope_end(granary *g, granary_scope scope) {
     int status = gr_scope_end(g, scope, false);
     if (status == GRANARY_OK) return GRANARY_OK;
     return fail(g, "granary_scope_end", status,
-                status == GRANARY_ORDER ? "scope %llu is not the last that this thread began" : "no scope %llu is open",
+                status == GRANARY_ORDER ? "scope %llu is not the last that this thread began"
+                                        : "no scope %llu is open",
                 (unsigned long long)scope);
 }
 
@@ -398,7 +410,8 @@ int granary_capture_begin(granary *g, granary_pool pool, granary_stream stream, 
     if (!out) return fail(g, "granary_capture_begin", GRANARY_INVALID, "out is NULL");
     int status = gr_scope_begin_capture(g, pool, stream, out);
     if (status == GRANARY_UNSUPPORTED)
-        return fail(g, "granary_capture_begin", status, "the driver is %d; captures need 12030", g->driver.facts.driver_version);
+        return fail(g, "granary_capture_begin", status, "the driver is %d; captures need 12030",
+                    g->driver.facts.driver_version);
     return status == GRANARY_OK ? GRANARY_OK : fail_pool(g, "granary_capture_begin", status, pool);
 }
 

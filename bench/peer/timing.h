@@ -41,7 +41,8 @@ struct Rows {
                     std::string(unit) == "times" ? 3 : 1, ns, unit);
         std::fflush(stdout);
         if (json == nullptr) return;
-        std::fprintf(json, "{\"peer\":\"%s\",\"shape\":\"%s\",\"detail\":\"%s\",\"param\":%.0f,\"%s\":%.3f}\n",
+        std::fprintf(json,
+                     "{\"peer\":\"%s\",\"shape\":\"%s\",\"detail\":\"%s\",\"param\":%.0f,\"%s\":%.3f}\n",
                      way.c_str(), shape, detail, param, unit, ns);
         std::fflush(json);
     }

@@ -59,25 +59,25 @@ extern "C" {
 /* ---- status ------------------------------------------------------------------------------- */
 
 /* Every code, its name and its sentence. Codes are stable; new ones are added at the end. */
-#define GRANARY_STATUS_MAP(X)                                                                      \
-    X(OK, 0, "success")                                                                            \
-    X(INVALID, -1, "an argument is not valid")                                                     \
-    X(UNKNOWN_POINTER, -2, "the address is not a live block of this handle")                       \
-    X(OUT_OF_MEMORY, -3, "the device has no memory left for the request")                          \
-    X(OVER_LIMIT, -4, "the request does not fit under the limit that was set")                     \
-    X(HOST_MEMORY, -5, "the host is out of memory")                                                \
-    X(NO_DRIVER, -6, "the CUDA driver library is missing")                                         \
-    X(STUB_DRIVER, -7, "the CUDA driver library is the link-time stub")                            \
-    X(OLD_DRIVER, -8, "the CUDA driver is too old")                                                \
-    X(NO_DEVICE, -9, "there is no such device")                                                    \
-    X(UNSUPPORTED, -10, "the device or driver does not support this")                              \
-    X(DRIVER, -11, "the CUDA driver refused a call")                                               \
-    X(LOST, -12, "the CUDA context is lost; only closing is possible")                             \
-    X(OPTION, -13, "an option string is not valid")                                                \
-    X(BUSY, -14, "the object is still in use")                                                     \
-    X(ADDRESS_SPACE, -15, "the process has no device address space left")                          \
-    X(UNKNOWN_POOL, -16, "there is no such pool, or it was released")                              \
-    X(WRONG_CAPTURE, -17, "the block belongs to another capture, which is still open")             \
+#define GRANARY_STATUS_MAP(X)                                                          \
+    X(OK, 0, "success")                                                                \
+    X(INVALID, -1, "an argument is not valid")                                         \
+    X(UNKNOWN_POINTER, -2, "the address is not a live block of this handle")           \
+    X(OUT_OF_MEMORY, -3, "the device has no memory left for the request")              \
+    X(OVER_LIMIT, -4, "the request does not fit under the limit that was set")         \
+    X(HOST_MEMORY, -5, "the host is out of memory")                                    \
+    X(NO_DRIVER, -6, "the CUDA driver library is missing")                             \
+    X(STUB_DRIVER, -7, "the CUDA driver library is the link-time stub")                \
+    X(OLD_DRIVER, -8, "the CUDA driver is too old")                                    \
+    X(NO_DEVICE, -9, "there is no such device")                                        \
+    X(UNSUPPORTED, -10, "the device or driver does not support this")                  \
+    X(DRIVER, -11, "the CUDA driver refused a call")                                   \
+    X(LOST, -12, "the CUDA context is lost; only closing is possible")                 \
+    X(OPTION, -13, "an option string is not valid")                                    \
+    X(BUSY, -14, "the object is still in use")                                         \
+    X(ADDRESS_SPACE, -15, "the process has no device address space left")              \
+    X(UNKNOWN_POOL, -16, "there is no such pool, or it was released")                  \
+    X(WRONG_CAPTURE, -17, "the block belongs to another capture, which is still open") \
     X(ORDER, -18, "scopes end in the reverse order of their beginning")
 
 enum granary_status {
@@ -129,20 +129,22 @@ struct granary_fault;
 
 /* What a handle is opened with. Set it up with granary_options_init, change what you need. */
 struct granary_options {
-    size_t struct_size;            /* sizeof (struct granary_options), set by granary_options_init */
-    enum granary_driver driver;    /* default: CUDA */
-    int expandable_segments;       /* 1 (default): where the device supports it; 0: classic segments, one cuMemAlloc each */
-    int strict;                    /* 1: opening fails when expandable segments are asked for and cannot be had. default 0 */
-    size_t limit_bytes;            /* physical memory this handle may hold. default GRANARY_UNLIMITED */
-    double limit_fraction;         /* the same as a fraction of the device's memory, in (0, 1]; the lower limit holds. default 1 */
-    size_t max_split_size;         /* classic only: blocks of this size or more are not split. default GRANARY_UNLIMITED */
-    size_t handle_cache_bytes;     /* released physical memory kept for reuse, at most. default 0 */
-    int reclaim;                   /* enum granary_reclaim, default GRANARY_RECLAIM_PRESSURE */
-    size_t extent_bytes;           /* usual size of physical allocations, default 20 MiB (see extent_mb below) */
-    int rdma_capable;              /* 1: memory that network cards can reach, where that works. default 0 */
-    int capture_reuse;             /* enum granary_capture_reuse, default GRANARY_REUSE_STREAM */
-    int capture_marker;            /* enum granary_capture_marker, default GRANARY_MARKER_TERMINALS */
-    struct granary_fault *fault;   /* where a failing granary_open writes its words; default NULL */
+    size_t struct_size;         /* sizeof (struct granary_options), set by granary_options_init */
+    enum granary_driver driver; /* default: CUDA */
+    int expandable_segments; /* 1 (default): where the device supports it; 0: classic segments, one cuMemAlloc each */
+    int strict; /* 1: opening fails when expandable segments are asked for and cannot be had. default 0 */
+    size_t limit_bytes; /* physical memory this handle may hold. default GRANARY_UNLIMITED */
+    double
+        limit_fraction; /* the same as a fraction of the device's memory, in (0, 1]; the lower limit holds. default 1 */
+    size_t
+        max_split_size; /* classic only: blocks of this size or more are not split. default GRANARY_UNLIMITED */
+    size_t handle_cache_bytes; /* released physical memory kept for reuse, at most. default 0 */
+    int reclaim;               /* enum granary_reclaim, default GRANARY_RECLAIM_PRESSURE */
+    size_t extent_bytes;       /* usual size of physical allocations, default 20 MiB (see extent_mb below) */
+    int rdma_capable;          /* 1: memory that network cards can reach, where that works. default 0 */
+    int capture_reuse;         /* enum granary_capture_reuse, default GRANARY_REUSE_STREAM */
+    int capture_marker;        /* enum granary_capture_marker, default GRANARY_MARKER_TERMINALS */
+    struct granary_fault *fault; /* where a failing granary_open writes its words; default NULL */
 };
 
 /* Fills in the defaults.  Driver: never.  Capture: allowed.  Fails: never. */
@@ -150,9 +152,9 @@ GRANARY_API void granary_options_init(struct granary_options *options);
 
 /* Where and why an option string was refused. */
 struct granary_option_error {
-    size_t column;   /* of the offending token, from 1 */
-    char token[64];  /* the token, cut to fit */
-    char text[384];  /* the whole sentence, with source, token and column */
+    size_t column;  /* of the offending token, from 1 */
+    char token[64]; /* the token, cut to fit */
+    char text[384]; /* the whole sentence, with source, token and column */
 };
 
 /* Reads "key:value,key:value" (the syntax of PYTORCH_CUDA_ALLOC_CONF) into options: only the keys
@@ -168,7 +170,8 @@ GRANARY_API int granary_options_parse(struct granary_options *options, const cha
 /* Reads the first of the environment variables GRANARY_CONF, PYTORCH_CUDA_ALLOC_CONF and
  * PYTORCH_ALLOC_CONF that is set. Keys of the PyTorch names that granary does not know are skipped.
  * Driver: never.  Capture: allowed.  Fails: INVALID, OPTION. */
-GRANARY_API int granary_options_from_environment(struct granary_options *options, struct granary_option_error *error);
+GRANARY_API int granary_options_from_environment(struct granary_options *options,
+                                                 struct granary_option_error *error);
 
 /* Opens the allocator of one device. options may be NULL: the defaults, changed by the environment.
  * The primary context of the device is retained until granary_close. On failure *out is NULL and
@@ -186,11 +189,11 @@ struct granary_facts {
     size_t struct_size;
     char name[96];
     int device;
-    int driver_version;         /* 1000 * major + 10 * minor */
-    size_t total_bytes;         /* memory of the device */
-    size_t granule_bytes;       /* unit of mapping */
-    int expandable_segments;    /* 1 when in use by this handle */
-    char expandable_reason[128];/* why not, when not */
+    int driver_version;          /* 1000 * major + 10 * minor */
+    size_t total_bytes;          /* memory of the device */
+    size_t granule_bytes;        /* unit of mapping */
+    int expandable_segments;     /* 1 when in use by this handle */
+    char expandable_reason[128]; /* why not, when not */
     int simulated;
 };
 /* Driver: never.  Capture: allowed.  Fails: INVALID. */
@@ -237,9 +240,9 @@ GRANARY_API int granary_set_limit(granary *g, size_t bytes);
 typedef uint64_t granary_pool;
 
 struct granary_pool_options {
-    size_t struct_size;   /* sizeof (struct granary_pool_options) */
-    int no_split;         /* 1: every block is a driver segment of its own, never cut */
-    int use_on_shortage;  /* 1: its free blocks serve the default pool before that runs out of memory */
+    size_t struct_size;  /* sizeof (struct granary_pool_options) */
+    int no_split;        /* 1: every block is a driver segment of its own, never cut */
+    int use_on_shortage; /* 1: its free blocks serve the default pool before that runs out of memory */
 };
 
 /* Creates a pool with one user. options may be NULL. retain adds a user; release takes one off. With
@@ -249,7 +252,8 @@ struct granary_pool_options {
  * Driver: never.  Capture: allowed.
  * Fails: INVALID, HOST_MEMORY, UNKNOWN_POOL; release also BUSY, while a scope or capture of the last
  * user is open. */
-GRANARY_API int granary_pool_create(granary *g, const struct granary_pool_options *options, granary_pool *out);
+GRANARY_API int granary_pool_create(granary *g, const struct granary_pool_options *options,
+                                    granary_pool *out);
 GRANARY_API int granary_pool_retain(granary *g, granary_pool pool);
 GRANARY_API int granary_pool_release(granary *g, granary_pool pool);
 
@@ -282,7 +286,8 @@ GRANARY_API int granary_scope_end(granary *g, granary_scope scope);
  * Fails: INVALID, UNKNOWN_POOL, HOST_MEMORY, UNSUPPORTED (driver before 12.3);
  * end: INVALID, BUSY while the stream is still being captured. */
 typedef uint64_t granary_capture;
-GRANARY_API int granary_capture_begin(granary *g, granary_pool pool, granary_stream stream, granary_capture *out);
+GRANARY_API int granary_capture_begin(granary *g, granary_pool pool, granary_stream stream,
+                                      granary_capture *out);
 GRANARY_API int granary_capture_end(granary *g, granary_capture capture);
 
 /* ---- streams for programs that do not load CUDA themselves ---------------------------------- */
@@ -303,7 +308,7 @@ GRANARY_API int granary_stream_destroyed(granary *g, granary_stream stream);
 /* One quantity over time. total_up - total_down == current. */
 struct granary_stat {
     int64_t current;
-    int64_t peak;       /* since opening or granary_reset_peaks */
+    int64_t peak; /* since opening or granary_reset_peaks */
     int64_t total_up;
     int64_t total_down;
 };
@@ -320,16 +325,16 @@ struct granary_stats {
     size_t struct_size;
     struct granary_stat_by_class allocated_bytes, active_bytes, requested_bytes, reserved_bytes;
     struct granary_stat_by_class allocations, active_blocks;
-    struct granary_stat_by_class segments;     /* classic segments, as PyTorch counts them */
-    int64_t handle_cache_bytes;                /* physical memory kept for reuse, on top of reserved */
-    int64_t reserved_address_bytes;            /* address space held */
-    int64_t ranges;                            /* reservations held */
-    int64_t extents;                           /* physical allocations mapped now */
-    int64_t pending_blocks;                    /* freed, but other streams may still use them */
-    int64_t misses;                            /* allocations that the pool could not serve */
-    int64_t out_of_memory;                     /* allocations that failed for want of memory */
-    int64_t moved_extents, moved_bytes;        /* idle memory taken from one place to serve another */
-    int64_t maps, unmaps;                      /* runs of address space backed, given up */
+    struct granary_stat_by_class segments; /* classic segments, as PyTorch counts them */
+    int64_t handle_cache_bytes;            /* physical memory kept for reuse, on top of reserved */
+    int64_t reserved_address_bytes;        /* address space held */
+    int64_t ranges;                        /* reservations held */
+    int64_t extents;                       /* physical allocations mapped now */
+    int64_t pending_blocks;                /* freed, but other streams may still use them */
+    int64_t misses;                        /* allocations that the pool could not serve */
+    int64_t out_of_memory;                 /* allocations that failed for want of memory */
+    int64_t moved_extents, moved_bytes;    /* idle memory taken from one place to serve another */
+    int64_t maps, unmaps;                  /* runs of address space backed, given up */
 };
 /* A consistent view: all figures belong to one moment.
  * Driver: never.  Capture: allowed.  Fails: INVALID. */
@@ -354,16 +359,16 @@ GRANARY_API int granary_get_driver_calls(granary *g, struct granary_driver_calls
  * moment. */
 struct granary_shortfall {
     size_t struct_size;
-    size_t requested_bytes;      /* as asked for */
-    size_t rounded_bytes;        /* as it would have been handed out */
-    size_t grow_bytes;           /* physical memory that was missing for it */
+    size_t requested_bytes; /* as asked for */
+    size_t rounded_bytes;   /* as it would have been handed out */
+    size_t grow_bytes;      /* physical memory that was missing for it */
     size_t allocated_bytes, active_bytes, reserved_bytes, handle_cache_bytes;
-    size_t largest_free_bytes;   /* largest free block of the pool that was asked */
-    size_t free_same_pool_bytes; /* free, in the pool that was asked */
-    size_t free_other_pool_bytes;/* free, in pools of other streams and the other class */
-    size_t pending_bytes;        /* freed, but other streams may still use them; part of active */
-    size_t limit_bytes;          /* the limit in force, or GRANARY_UNLIMITED */
-    size_t device_free_bytes;    /* as the driver says, all processes counted */
+    size_t largest_free_bytes;    /* largest free block of the pool that was asked */
+    size_t free_same_pool_bytes;  /* free, in the pool that was asked */
+    size_t free_other_pool_bytes; /* free, in pools of other streams and the other class */
+    size_t pending_bytes;         /* freed, but other streams may still use them; part of active */
+    size_t limit_bytes;           /* the limit in force, or GRANARY_UNLIMITED */
+    size_t device_free_bytes;     /* as the driver says, all processes counted */
     size_t device_total_bytes;
     size_t reserved_address_bytes;
 };
@@ -373,10 +378,10 @@ struct granary_shortfall {
 struct granary_fault {
     size_t struct_size;
     int status;
-    int driver_code;         /* CUresult, or 0 */
-    char driver_call[48];    /* "cuMemCreate", or "" */
-    char call[32];           /* "granary_alloc" */
-    char text[256];          /* one sentence, with the value that was wrong */
+    int driver_code;      /* CUresult, or 0 */
+    char driver_call[48]; /* "cuMemCreate", or "" */
+    char call[32];        /* "granary_alloc" */
+    char text[256];       /* one sentence, with the value that was wrong */
     struct granary_shortfall shortfall;
 };
 /* Driver: never.  Capture: allowed.  Fails: INVALID. */

@@ -14,12 +14,12 @@
 #if GR_CHECK > 0
 #include <stdio.h>
 #include <stdlib.h>
-#define GR_ASSERT(condition, tag)                                                                            \
-    do {                                                                                                     \
-        if (!(condition)) {                                                                                  \
-            fprintf(stderr, "granary: %s broken: %s (%s:%d)\n", (tag), #condition, __FILE__, __LINE__);      \
-            abort();                                                                                         \
-        }                                                                                                    \
+#define GR_ASSERT(condition, tag)                                                                       \
+    do {                                                                                                \
+        if (!(condition)) {                                                                             \
+            fprintf(stderr, "granary: %s broken: %s (%s:%d)\n", (tag), #condition, __FILE__, __LINE__); \
+            abort();                                                                                    \
+        }                                                                                               \
     } while (0)
 #else
 #define GR_ASSERT(condition, tag) ((void)sizeof((condition) ? 1 : 0))

@@ -9,7 +9,8 @@ void *gr_host_take(size_t count, size_t size, size_t alignment) {
     size_t bytes;
     void *ptr = NULL;
     if (__builtin_mul_overflow(count, size, &bytes) || bytes == 0) return NULL;
-    if (alignment <= _Alignof(max_align_t)) return calloc(1, bytes); /* large requests come zeroed by the kernel, lazily */
+    if (alignment <= _Alignof(max_align_t))
+        return calloc(1, bytes); /* large requests come zeroed by the kernel, lazily */
     if (posix_memalign(&ptr, alignment, bytes) != 0) return NULL;
     return memset(ptr, 0, bytes);
 }

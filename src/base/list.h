@@ -31,6 +31,7 @@ static inline void gr_list_remove(struct gr_list *link) {
     gr_list_init(link);
 }
 
-#define GR_LIST_FOR(cursor, head) for (struct gr_list *cursor = (head)->next; cursor != (head); cursor = cursor->next)
+#define GR_LIST_FOR(cursor, head) \
+    for (struct gr_list *cursor = (head)->next; cursor != (head); cursor = cursor->next)
 
 #endif

@@ -43,7 +43,9 @@ static _Thread_local int held[GR_RANK_LEAF + 1];
 
 void gr_lock_note_take(const struct gr_lock *lock) {
     for (int rank = lock->rank; rank <= GR_RANK_LEAF; rank++)
-        GR_ASSERT(held[rank] == 0 || (rank == GR_RANK_POOL && lock->rank == GR_RANK_POOL && held[GR_RANK_LEDGER] > 0), "L1");
+        GR_ASSERT(held[rank] == 0 ||
+                      (rank == GR_RANK_POOL && lock->rank == GR_RANK_POOL && held[GR_RANK_LEDGER] > 0),
+                  "L1");
     held[lock->rank]++;
 }
 

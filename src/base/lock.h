@@ -48,8 +48,8 @@ void gr_lock_note_give(const struct gr_lock *lock);
 
 static inline void gr_lock_take(struct gr_lock *lock) {
     int free_state = 0;
-    if (GR_UNLIKELY(!atomic_compare_exchange_strong_explicit(&lock->state, &free_state, 1, memory_order_acquire,
-                                                             memory_order_relaxed)))
+    if (GR_UNLIKELY(!atomic_compare_exchange_strong_explicit(&lock->state, &free_state, 1,
+                                                             memory_order_acquire, memory_order_relaxed)))
         gr_lock_wait(lock);
     gr_lock_note_take(lock);
 }

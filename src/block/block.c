@@ -49,9 +49,11 @@ const char *gr_block_check(const struct gr_block *first, size_t granule, bool mo
     for (const struct gr_block *b = first; b; b = b->next) {
         const struct gr_block *next = b->next;
         if (next && (next->prev != b || gr_block_end(b) != next->addr)) return "B1";
-        if (next && b->state == next->state && (b->state == GR_BLOCK_FREE || b->state == GR_BLOCK_HOLE)) return "B2";
+        if (next && b->state == next->state && (b->state == GR_BLOCK_FREE || b->state == GR_BLOCK_HOLE))
+            return "B2";
         if (b->size == 0 || b->size % GR_BLOCK_UNIT || b->addr % GR_BLOCK_UNIT) return "B3";
-        if (b->state == GR_BLOCK_HOLE && !(gr_is_aligned(b->addr, granule) && gr_is_aligned(b->size, granule)))
+        if (b->state == GR_BLOCK_HOLE &&
+            !(gr_is_aligned(b->addr, granule) && gr_is_aligned(b->size, granule)))
             return "B3";
         if (b->state < GR_BLOCK_LIVE || b->state > GR_BLOCK_MOVING) return "B4";
         if (b->state == GR_BLOCK_MOVING && !moving_allowed) return "B4";

@@ -42,10 +42,10 @@ struct gr_block {
         struct { /* FREE, HOLE: place in an index */
             struct gr_block *left, *right, *parent;
         } node;
-        struct { /* LIVE, PENDING */
-            size_t requested;         /* bytes asked for */
-            struct gr_use *uses;      /* by other streams (stream/use.h); NULL for nearly all blocks */
-            struct gr_block *parked;  /* PENDING: next of the list that it waits in */
+        struct {                     /* LIVE, PENDING */
+            size_t requested;        /* bytes asked for */
+            struct gr_use *uses;     /* by other streams (stream/use.h); NULL for nearly all blocks */
+            struct gr_block *parked; /* PENDING: next of the list that it waits in */
         } live;
     } u;
     uint32_t epoch;    /* FREE: of its stream, when its newest part was freed (stream/epoch.h) */

@@ -160,8 +160,8 @@ struct gr_block *gr_index_last(const struct gr_index *index) {
     return b;
 }
 
-static const char *check_bin(const struct gr_index *index, unsigned n, enum gr_block_state state, size_t *count,
-                             uint64_t *bytes) {
+static const char *check_bin(const struct gr_index *index, unsigned n, enum gr_block_state state,
+                             size_t *count, uint64_t *bytes) {
     const struct gr_index_bin *bin = &index->bin[n];
     const struct gr_block *last = NULL;
     if (bin->root && bin->root->u.node.parent) return "X2";

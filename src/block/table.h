@@ -65,7 +65,8 @@ static inline void gr_table_store(struct gr_address_table *table, gr_addr addr, 
     uintptr_t value = atomic_load_explicit(unit, memory_order_relaxed);
     if (value & 1) {
         struct gr_table_page *page = (struct gr_table_page *)(value - 1);
-        atomic_store_explicit(&page->entry[addr / GR_BLOCK_UNIT & (GR_TABLE_PAGE_ENTRIES - 1)], b, memory_order_release);
+        atomic_store_explicit(&page->entry[addr / GR_BLOCK_UNIT & (GR_TABLE_PAGE_ENTRIES - 1)], b,
+                              memory_order_release);
     } else {
         atomic_store_explicit(unit, (uintptr_t)b, memory_order_release);
     }
@@ -84,11 +85,12 @@ static inline void gr_table_clear(struct gr_address_table *table, const struct g
 static inline struct gr_block *gr_table_get(const struct gr_address_table *table, gr_addr addr) {
     struct gr_table_leaf *leaf = gr_table_leaf_of(table, addr);
     if (!leaf) return NULL;
-    uintptr_t value = atomic_load_explicit(&leaf->unit[addr >> GR_TABLE_UNIT_BITS & (GR_TABLE_LEAF_ENTRIES - 1)],
-                                           memory_order_acquire);
+    uintptr_t value = atomic_load_explicit(
+        &leaf->unit[addr >> GR_TABLE_UNIT_BITS & (GR_TABLE_LEAF_ENTRIES - 1)], memory_order_acquire);
     if (!(value & 1)) return (struct gr_block *)value;
     struct gr_table_page *page = (struct gr_table_page *)(value - 1);
-    return atomic_load_explicit(&page->entry[addr / GR_BLOCK_UNIT & (GR_TABLE_PAGE_ENTRIES - 1)], memory_order_acquire);
+    return atomic_load_explicit(&page->entry[addr / GR_BLOCK_UNIT & (GR_TABLE_PAGE_ENTRIES - 1)],
+                                memory_order_acquire);
 }
 
 #endif

@@ -15,7 +15,8 @@
 
 static size_t limit_of(const struct granary_options *options, size_t total) {
     /* Rounded to the nearest byte, as PyTorch does. A fraction of 1 is no limit. */
-    size_t part = options->limit_fraction < 1 ? (size_t)(options->limit_fraction * (double)total + 0.5) : GRANARY_UNLIMITED;
+    size_t part = options->limit_fraction < 1 ? (size_t)(options->limit_fraction * (double)total + 0.5)
+                                              : GRANARY_UNLIMITED;
     return gr_min(part, options->limit_bytes);
 }
 
@@ -33,7 +34,8 @@ int gr_heap_open(granary *g, const struct granary_options *options, int device, 
     if (status != GRANARY_OK) return status;
     choose_kind(g, options);
     if (options->expandable_segments && options->strict && !g->expandable) {
-        gr_text_put(reason, GR_REASON_ROOM, "expandable segments are not available: %s", g->expandable_reason);
+        gr_text_put(reason, GR_REASON_ROOM, "expandable segments are not available: %s",
+                    g->expandable_reason);
         gr_driver_close(&g->driver);
         return GRANARY_UNSUPPORTED;
     }
@@ -67,7 +69,8 @@ int gr_heap_open(granary *g, const struct granary_options *options, int device, 
 
 void gr_heap_close(granary *g) {
     if (g->streams && GR_TWICE(gr_driver_begin(&g->driver)) == GRANARY_OK) {
-        gr_driver_ignore(&g->driver, GR_ENTRY_cuCtxSynchronize, GR_TWICE(GR_DRIVE(&g->driver, cuCtxSynchronize)));
+        gr_driver_ignore(&g->driver, GR_ENTRY_cuCtxSynchronize,
+                         GR_TWICE(GR_DRIVE(&g->driver, cuCtxSynchronize)));
         gr_driver_end(&g->driver);
     }
     gr_scope_drop_all(g);
@@ -143,7 +146,8 @@ int gr_heap_stream(granary *g, gr_cu_stream handle, bool miss_held, struct gr_st
     return route ? GRANARY_OK : GRANARY_HOST_MEMORY;
 }
 
-static int make_pool(granary *g, struct gr_heap *heap, gr_cu_stream handle, enum gr_class class, struct gr_pool **out) {
+static int make_pool(granary *g, struct gr_heap *heap, gr_cu_stream handle, enum gr_class class,
+                     struct gr_pool **out) {
     int status = GRANARY_HOST_MEMORY;
     gr_lock_take(&g->miss);
     struct gr_route *own = own_route(g, handle);
@@ -219,7 +223,8 @@ int gr_heap_alloc(granary *g, struct gr_heap *heap, size_t size, gr_cu_stream st
         if (status != GRANARY_OK) return status;
     }
     int status = gr_heap_try(g, pool, rounded, size, out);
-    if (GR_UNLIKELY(status == GRANARY_OUT_OF_MEMORY)) status = gr_ladder_climb(g, pool, rounded, size, out, shortfall);
+    if (GR_UNLIKELY(status == GRANARY_OUT_OF_MEMORY))
+        status = gr_ladder_climb(g, pool, rounded, size, out, shortfall);
     return status;
 }
 
@@ -236,7 +241,6 @@ static struct gr_block *lock_live(granary *g, gr_addr addr, struct gr_pool **poo
     gr_lock_give(&(*pool)->lock);
     return NULL;
 }
-
 
 /* Nobody uses the block any more: the one end of every free. The pool is locked. */
 static void complete(struct gr_pool *pool, struct gr_block *b) {
@@ -355,7 +359,8 @@ static const char *check_pool(struct gr_pool *pool, struct tally *tally) {
             tally->classic += segment->size;
         else
             tally->mapped += segment->range.mapped;
-        for (const struct gr_block *b = segment->first; b; b = b->next) tally->pending += b->state == GR_BLOCK_PENDING;
+        for (const struct gr_block *b = segment->first; b; b = b->next)
+            tally->pending += b->state == GR_BLOCK_PENDING;
     }
     gr_lock_give(&pool->lock);
     return broken;
@@ -372,7 +377,8 @@ const char *gr_heap_check(granary *g) {
             for (int c = 0; c < GR_CLASSES; c++)
                 if (gr_heap_pool(route, c) && !broken) broken = check_pool(gr_heap_pool(route, c), &tally);
     if (!broken && tally.classic != g->classic_bytes) broken = "H1";
-    if (!broken && gr_ledger_reserved(&g->ledger) != tally.mapped * g->extents.granule + tally.classic) broken = "H1";
+    if (!broken && gr_ledger_reserved(&g->ledger) != tally.mapped * g->extents.granule + tally.classic)
+        broken = "H1";
     if (!broken && g->extents.held != tally.mapped + g->extents.cached) broken = "H2";
     if (!broken && tally.pending != atomic_load(&g->defer.parked)) broken = "H3";
     if (!broken) broken = gr_extents_check(&g->extents);

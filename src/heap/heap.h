@@ -30,20 +30,20 @@
 struct gr_heap {
     /* constant */
     struct granary *device;
-    uint64_t name;         /* 0: the device's own */
-    char kin[GR_CLASSES];  /* only their addresses: blocks of one kin may serve each other's streams */
+    uint64_t name;        /* 0: the device's own */
+    char kin[GR_CLASSES]; /* only their addresses: blocks of one kin may serve each other's streams */
     bool no_split;
-    bool on_shortage;      /* its free blocks serve the own heap before that fails */
+    bool on_shortage; /* its free blocks serve the own heap before that fails */
     /* read without a lock, changed under miss */
     struct gr_routes routes;
-    atomic_uint guests;    /* allocations that a scope has sent here and that are under way: it stays */
+    atomic_uint guests; /* allocations that a scope has sent here and that are under way: it stays */
     /* under miss */
-    struct gr_list link;   /* in granary.heaps */
-    int64_t users;         /* 0: released, lives on until its blocks are gone */
-    int64_t scopes;        /* open, captures included */
-    int64_t captures;      /* open */
-    bool captured;         /* a graph may hold its addresses: nothing is unmapped while it has users */
-    bool unproved;         /* released after captures: launches end unseen, so giving up its memory
+    struct gr_list link; /* in granary.heaps */
+    int64_t users;       /* 0: released, lives on until its blocks are gone */
+    int64_t scopes;      /* open, captures included */
+    int64_t captures;    /* open */
+    bool captured;       /* a graph may hold its addresses: nothing is unmapped while it has users */
+    bool unproved;       /* released after captures: launches end unseen, so giving up its memory
                               takes a synchronisation of the device */
 };
 
@@ -54,7 +54,7 @@ struct granary {
     bool expandable;
     char expandable_reason[128];
     enum granary_reclaim reclaim;
-    size_t extent;           /* usual granules of one */
+    size_t extent; /* usual granules of one */
     /* read without a lock */
     struct gr_address_table table;
     struct gr_heap own;
@@ -64,17 +64,17 @@ struct granary {
     /* under miss */
     struct gr_lock miss;
     struct gr_extents extents;
-    struct gr_list heaps;    /* private ones */
+    struct gr_list heaps; /* private ones */
     struct gr_stream *streams;
     struct gr_pool *spare[GR_CLASSES];
-    size_t limit;            /* bytes of physical memory that may be held */
-    size_t classic_bytes;    /* held by classic segments */
-    size_t address_bytes;    /* reserved by ranges */
+    size_t limit;         /* bytes of physical memory that may be held */
+    size_t classic_bytes; /* held by classic segments */
+    size_t address_bytes; /* reserved by ranges */
     size_t ranges;
-    uint64_t last_name;      /* of pools, scopes and captures */
+    uint64_t last_name; /* of pools, scopes and captures */
     /* under scope_lock */
     struct gr_lock scope_lock;
-    struct gr_list scopes;   /* newest first (scope.h) */
+    struct gr_list scopes; /* newest first (scope.h) */
     /* under fault_lock */
     struct gr_lock fault_lock;
     struct granary_fault fault;
@@ -100,16 +100,18 @@ GR_MUST int gr_heap_try(granary *g, struct gr_pool *pool, size_t rounded, size_t
 
 /* A PENDING block of another stream's pool that a capture has proved free for `stream` as well is
  * handed out once more, used by both from here on. */
-GR_MUST int gr_heap_retake(granary *g, struct gr_block *b, struct gr_stream *stream, size_t rounded, size_t requested,
-                           void **out);
+GR_MUST int gr_heap_retake(granary *g, struct gr_block *b, struct gr_stream *stream, size_t rounded,
+                           size_t requested, void **out);
 
 /* Freed blocks whose other users are done become FREE: a list by u.live.parked. No lock is held. */
 void gr_heap_complete(granary *g, struct gr_block *list);
 
 /* Walks all pools that are assigned: from NULL on, each after the one before. Under the miss lock. */
 struct gr_heap *gr_heap_next(granary *g, struct gr_heap *after);
-#define GR_HEAP_FOR(heap, g) for (struct gr_heap *heap = gr_heap_next((g), NULL); heap; heap = gr_heap_next((g), heap))
-#define GR_ROUTE_FOR(route, heap) for (struct gr_route *route = (heap)->routes.first; route; route = route->next)
+#define GR_HEAP_FOR(heap, g) \
+    for (struct gr_heap *heap = gr_heap_next((g), NULL); heap; heap = gr_heap_next((g), heap))
+#define GR_ROUTE_FOR(route, heap) \
+    for (struct gr_route *route = (heap)->routes.first; route; route = route->next)
 
 /* The pool of a route; NULL when it has none of the class. */
 static inline struct gr_pool *gr_heap_pool(const struct gr_route *route, int class) {

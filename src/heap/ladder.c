@@ -63,11 +63,11 @@ static int supply(granary *g, struct gr_pool *pool, size_t need, struct gr_list 
     const size_t most = gr_min(g->limit, g->driver.facts.total_bytes);
     /* A request that cannot be met, but for two granules at its edges, disturbs nothing. */
     bool hopeless = active + (need - gr_min(need, 2)) * granule > most;
-    bool surplus =
-        !hopeless && (g->reclaim == GRANARY_RECLAIM_EAGER ||
-                      (g->reclaim == GRANARY_RECLAIM_PRESSURE &&
-                       gr_heap_held(g) + need * granule > gr_backing_watermark(peak, active, need * granule, most)));
-    bool asked = false;                                    /* whether the idle memory suffices */
+    bool surplus = !hopeless && (g->reclaim == GRANARY_RECLAIM_EAGER ||
+                                 (g->reclaim == GRANARY_RECLAIM_PRESSURE &&
+                                  gr_heap_held(g) + need * granule >
+                                      gr_backing_watermark(peak, active, need * granule, most)));
+    bool asked = false; /* whether the idle memory suffices */
     while (need > 0) {
         struct gr_extent *extent = gr_extents_take_cached(&g->extents, need);
         if (extent) {
@@ -141,7 +141,8 @@ static int open_range(granary *g, struct gr_pool *pool, size_t rounded) {
     size_t bytes = gr_sizing_range(g->driver.facts.total_bytes, g->address_bytes, need, granule);
     struct gr_segment *segment = gr_host_take(1, sizeof(*segment), 8);
     struct gr_block *first = segment ? prepare_segment(pool) : NULL;
-    int status = first ? gr_segment_open_expandable(segment, &g->driver, first, bytes, need) : GRANARY_HOST_MEMORY;
+    int status = first ? gr_segment_open_expandable(segment, &g->driver, first, bytes, need)
+                       : GRANARY_HOST_MEMORY;
     if (status != GRANARY_OK) {
         if (first) give_tile(pool, first);
         gr_host_give(segment);
@@ -211,7 +212,8 @@ static int grow_on_range(granary *g, struct gr_pool *pool, size_t rounded) {
     gr_grow_finish(pool, &growth);
     gr_lock_give(&pool->lock);
     put_all(g, &loose);
-    if (status != GRANARY_OK && g->ranges > ranges) gr_reclaim_close_empty(g, pool); /* the one opened for it */
+    if (status != GRANARY_OK && g->ranges > ranges)
+        gr_reclaim_close_empty(g, pool); /* the one opened for it */
     return status;
 }
 
@@ -239,7 +241,8 @@ static int grow_classic(granary *g, struct gr_pool *pool, size_t rounded) {
     struct gr_segment *segment = gr_host_take(1, sizeof(*segment), 8);
     struct gr_block *first = segment ? prepare_segment(pool) : NULL;
     int status = first ? open_classic(g, segment, first, bytes) : GRANARY_HOST_MEMORY;
-    if (status == GRANARY_OK && !gr_table_cover(&g->table, segment->base, segment->size, pool->class == GR_SMALL)) {
+    if (status == GRANARY_OK &&
+        !gr_table_cover(&g->table, segment->base, segment->size, pool->class == GR_SMALL)) {
         gr_segment_close(segment, &g->driver);
         status = GRANARY_HOST_MEMORY;
     }
@@ -268,7 +271,8 @@ static void fill_shortfall(granary *g, struct gr_pool *pool, size_t rounded, siz
         .struct_size = sizeof(*out),
         .requested_bytes = requested,
         .rounded_bytes = rounded,
-        .grow_bytes = pool->expandable ? (rounded + granule - 1) & ~(granule - 1) : gr_sizing_segment(rounded),
+        .grow_bytes = pool->expandable ? (rounded + granule - 1) & ~(granule - 1)
+                                       : gr_sizing_segment(rounded),
         .allocated_bytes = (size_t)stats.allocated_bytes.all.current,
         .active_bytes = (size_t)stats.active_bytes.all.current,
         .reserved_bytes = (size_t)stats.reserved_bytes.all.current,
@@ -300,16 +304,18 @@ static void fill_shortfall(granary *g, struct gr_pool *pool, size_t rounded, siz
 /* Freed blocks that are safe by now go back to their pools. True: some did. */
 static bool reap(granary *g, struct gr_pool *pool) {
     if (atomic_load_explicit(&g->defer.parked, memory_order_relaxed) == 0) return false;
-    struct gr_block *safe =
-        gr_defer_quiet(&g->defer) ? gr_defer_reap(&g->defer) : gr_defer_reached(&g->defer, pool->stream);
+    struct gr_block *safe = gr_defer_quiet(&g->defer) ? gr_defer_reap(&g->defer)
+                                                      : gr_defer_reached(&g->defer, pool->stream);
     gr_heap_complete(g, safe);
     return safe != NULL;
 }
 
 /* A block freed on another stream of the same capture, proved free for this one too. */
 static bool share(granary *g, struct gr_pool *pool, size_t rounded, size_t requested, void **out) {
-    if (gr_defer_quiet(&g->defer) || atomic_load_explicit(&g->defer.parked, memory_order_relaxed) == 0) return false;
-    struct gr_block *b = gr_defer_shared(&g->defer, pool->stream, &pool->route->heap->kin[pool->class], rounded);
+    if (gr_defer_quiet(&g->defer) || atomic_load_explicit(&g->defer.parked, memory_order_relaxed) == 0)
+        return false;
+    struct gr_block *b =
+        gr_defer_shared(&g->defer, pool->stream, &pool->route->heap->kin[pool->class], rounded);
     return b && gr_heap_retake(g, b, pool->stream, rounded, requested, out) == GRANARY_OK;
 }
 

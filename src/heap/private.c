@@ -38,7 +38,9 @@ int gr_private_retain(granary *g, uint64_t name) {
 int gr_private_release(granary *g, uint64_t name) {
     gr_lock_take(&g->miss);
     struct gr_heap *heap = name ? gr_private_find(g, name) : NULL;
-    int status = !heap ? GRANARY_UNKNOWN_POOL : heap->users == 1 && heap->scopes > 0 ? GRANARY_BUSY : GRANARY_OK;
+    int status = !heap                                  ? GRANARY_UNKNOWN_POOL
+                 : heap->users == 1 && heap->scopes > 0 ? GRANARY_BUSY
+                                                        : GRANARY_OK;
     if (status == GRANARY_OK && --heap->users == 0) {
         heap->unproved = heap->captured;
         gr_private_sweep(g);

@@ -9,7 +9,8 @@
 /* ---- one claim ---------------------------------------------------------------------------- */
 
 /* Unmaps the extents of a claim, from the left, until one is refused. */
-static int strip(granary *g, struct gr_pool *pool, struct gr_idle *idle, struct gr_list *loose, size_t *granules) {
+static int strip(granary *g, struct gr_pool *pool, struct gr_idle *idle, struct gr_list *loose,
+                 size_t *granules) {
     struct gr_range *range = &idle->segment->range;
     size_t slot = gr_range_slot_of(range, idle->block->addr);
     size_t end = slot + idle->bytes / range->granule;
@@ -64,7 +65,8 @@ static bool open_to_reclaim(const struct gr_heap *heap) {
 static bool prove_heap(granary *g, struct gr_heap *heap) {
     if (!heap->unproved) return true;
     if (gr_driver_begin(&g->driver) != GRANARY_OK) return false;
-    int status = gr_driver_status(&g->driver, GR_ENTRY_cuCtxSynchronize, GR_DRIVE(&g->driver, cuCtxSynchronize));
+    int status =
+        gr_driver_status(&g->driver, GR_ENTRY_cuCtxSynchronize, GR_DRIVE(&g->driver, cuCtxSynchronize));
     gr_driver_end(&g->driver);
     if (status == GRANARY_OK) heap->unproved = false;
     return status == GRANARY_OK;
@@ -99,7 +101,8 @@ static size_t take_from(granary *g, struct gr_pool *pool, size_t want, int wait,
     return granules;
 }
 
-size_t gr_reclaim_take(granary *g, struct gr_pool *beneficiary, size_t want, bool may_wait, struct gr_list *loose) {
+size_t gr_reclaim_take(granary *g, struct gr_pool *beneficiary, size_t want, bool may_wait,
+                       struct gr_list *loose) {
     struct gr_route *own = beneficiary->route;
     if (g->reclaim == GRANARY_RECLAIM_OFF || !gr_defer_quiet(&g->defer)) return 0;
     for (int wait = 0; wait <= (int)may_wait; wait++) {

@@ -25,7 +25,8 @@ size_t gr_reclaim_possible(granary *g, size_t enough);
 /* Takes one piece of idle memory, about want granules, from wherever it is least missed: its extents
  * are added to loose. Waits for a stream only if asked to, and then only when nothing else is known
  * to be idle. Returns granules, 0 when there is nothing. */
-size_t gr_reclaim_take(granary *g, struct gr_pool *beneficiary, size_t want, bool may_wait, struct gr_list *loose);
+size_t gr_reclaim_take(granary *g, struct gr_pool *beneficiary, size_t want, bool may_wait,
+                       struct gr_list *loose);
 
 /* Gives one wholly free classic segment back to the driver; returns its bytes, 0 when there is none. */
 size_t gr_reclaim_classic(granary *g);

@@ -54,7 +54,8 @@ bool gr_route_reserve(struct gr_routes *routes) {
     struct gr_route_table *table = current(routes);
     if ((routes->used + 1) * 2 <= table->mask + 1) return true; /* at most half full: probes stay short */
     size_t routes_seen = 0;
-    for (struct gr_route *route = routes->first; route; route = route->next) routes_seen += visible(table, route);
+    for (struct gr_route *route = routes->first; route; route = route->next)
+        routes_seen += visible(table, route);
     size_t slots = FIRST_SLOTS;
     while (slots < (routes_seen + 1) * 4) slots *= 2; /* tombstones are left behind */
     struct gr_route_table *fresh = make(slots);

@@ -20,11 +20,11 @@
 struct gr_heap;
 
 struct gr_route {
-    gr_cu_stream handle;      /* constant; NULL for a tombstone */
-    struct gr_stream *stream; /* constant */
-    struct gr_heap *heap;     /* constant */
+    gr_cu_stream handle;                        /* constant; NULL for a tombstone */
+    struct gr_stream *stream;                   /* constant */
+    struct gr_heap *heap;                       /* constant */
     _Atomic(struct gr_pool *) pool[GR_CLASSES]; /* NULL until the first allocation of the class */
-    struct gr_route *next;    /* of all routes of the heap; under the miss lock */
+    struct gr_route *next;                      /* of all routes of the heap; under the miss lock */
 };
 
 struct gr_route_table {

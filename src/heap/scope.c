@@ -13,7 +13,7 @@ static struct gr_scope *scope_of(struct gr_list *link) {
 
 struct question { /* an allocation that asks for its heap */
     gr_cu_stream stream;
-    bool asked;    /* the driver, which capture the stream is in */
+    bool asked; /* the driver, which capture the stream is in */
     uint32_t capture;
 };
 

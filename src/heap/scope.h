@@ -39,7 +39,8 @@ static inline void gr_scope_leave(struct gr_heap *heap) {
 bool gr_scope_forbids(granary *g, const struct gr_heap *heap);
 
 /* match NULL: this thread. Both return UNKNOWN_POOL, HOST_MEMORY. */
-GR_MUST int gr_scope_begin(granary *g, uint64_t pool, granary_stream_match match, void *context, uint64_t *name);
+GR_MUST int gr_scope_begin(granary *g, uint64_t pool, granary_stream_match match, void *context,
+                           uint64_t *name);
 GR_MUST int gr_scope_begin_capture(granary *g, uint64_t pool, gr_cu_stream stream, uint64_t *name);
 /* INVALID (no such scope), ORDER, BUSY (the capture still runs). */
 GR_MUST int gr_scope_end(granary *g, uint64_t name, bool capture);

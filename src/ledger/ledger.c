@@ -15,7 +15,8 @@ void gr_ledger_init(struct gr_ledger *ledger) {
     gr_list_init(&ledger->tallies);
 }
 
-void gr_ledger_add(struct gr_ledger *ledger, struct gr_tally *tally, enum gr_class class, struct gr_lock *guard) {
+void gr_ledger_add(struct gr_ledger *ledger, struct gr_tally *tally, enum gr_class class,
+                   struct gr_lock *guard) {
     memset(tally, 0, sizeof(*tally));
     tally->guard = guard;
     tally->class = class;
@@ -119,7 +120,8 @@ static int64_t memory_now(const struct gr_ledger *ledger, int sum, int figure) {
     return now;
 }
 
-static void memory_add(struct gr_ledger *ledger, enum gr_class class, enum gr_memory_figure figure, size_t amount) {
+static void memory_add(struct gr_ledger *ledger, enum gr_class class, enum gr_memory_figure figure,
+                       size_t amount) {
     ledger->memory_up[class][figure] += (int64_t)amount;
     for (int s = 0; s < GR_SUMS; s++) {
         int64_t now = memory_now(ledger, s, figure);

@@ -48,21 +48,17 @@ enum gr_figure {
 enum gr_total { GR_UP_BYTES, GR_UP_REQUESTED, GR_UP_BLOCKS, GR_TOTALS };
 
 /* Figures of memory. */
-enum gr_memory_figure {
-    GR_RESERVED_BYTES,
-    GR_SEGMENTS,
-    GR_MEMORY_FIGURES
-};
+enum gr_memory_figure { GR_RESERVED_BYTES, GR_SEGMENTS, GR_MEMORY_FIGURES };
 
 struct gr_tally {
-    struct gr_lock *guard;      /* constant: the pool's lock */
-    enum gr_class class;        /* constant */
-    int64_t up[GR_TOTALS];      /* under guard: everything ever added */
-    int64_t left[GR_FIGURES];   /* under guard: ceiling less current value */
-    int64_t ceiling[GR_FIGURES];/* written under guard and ledger lock */
-    atomic_uint passes;         /* rises that may still pass */
-    unsigned patience;          /* under ledger lock: how many passed before */
-    struct gr_list link;        /* under ledger lock */
+    struct gr_lock *guard;       /* constant: the pool's lock */
+    enum gr_class class;         /* constant */
+    int64_t up[GR_TOTALS];       /* under guard: everything ever added */
+    int64_t left[GR_FIGURES];    /* under guard: ceiling less current value */
+    int64_t ceiling[GR_FIGURES]; /* written under guard and ledger lock */
+    atomic_uint passes;          /* rises that may still pass */
+    unsigned patience;           /* under ledger lock: how many passed before */
+    struct gr_list link;         /* under ledger lock */
 };
 
 /* One figure for all, small, large. */
@@ -75,7 +71,7 @@ struct gr_ledger {
     int64_t peak[GR_SUMS][GR_FIGURES];
     int64_t gone_up[GR_CLASSES][GR_FIGURES]; /* totals of tallies that were removed */
     int64_t gone_down[GR_CLASSES][GR_FIGURES];
-    uint64_t settled; /* how often */
+    uint64_t settled;         /* how often */
     atomic_uintptr_t settler; /* thread that settled last; read without the lock */
     /* under the miss lock */
     int64_t memory_up[GR_CLASSES][GR_MEMORY_FIGURES];
@@ -86,7 +82,8 @@ struct gr_ledger {
 
 void gr_ledger_init(struct gr_ledger *ledger);
 /* A pool comes; a pool goes (its current values are zero). */
-void gr_ledger_add(struct gr_ledger *ledger, struct gr_tally *tally, enum gr_class class, struct gr_lock *guard);
+void gr_ledger_add(struct gr_ledger *ledger, struct gr_tally *tally, enum gr_class class,
+                   struct gr_lock *guard);
 void gr_ledger_remove(struct gr_ledger *ledger, struct gr_tally *tally);
 
 /* ---- verbs on hits, under the pool's lock; true: call gr_ledger_settle once it is released --- */
@@ -96,7 +93,7 @@ static inline int64_t gr_tally_now(const struct gr_tally *tally, enum gr_figure 
 }
 
 static inline int64_t gr_tally_up(const struct gr_tally *tally, enum gr_figure figure) {
-    return tally->up[figure == GR_REQUESTED_BYTES                              ? GR_UP_REQUESTED
+    return tally->up[figure == GR_REQUESTED_BYTES                             ? GR_UP_REQUESTED
                      : figure == GR_ALLOCATIONS || figure == GR_ACTIVE_BLOCKS ? GR_UP_BLOCKS
                                                                               : GR_UP_BYTES];
 }
@@ -105,7 +102,8 @@ GR_MUST static inline bool gr_ledger_alloc(struct gr_tally *tally, size_t size, 
     tally->up[GR_UP_BYTES] += (int64_t)size;
     tally->up[GR_UP_REQUESTED] += (int64_t)requested;
     tally->up[GR_UP_BLOCKS] += 1;
-    return ((tally->left[GR_ALLOCATED_BYTES] -= (int64_t)size) | (tally->left[GR_ACTIVE_BYTES] -= (int64_t)size) |
+    return ((tally->left[GR_ALLOCATED_BYTES] -= (int64_t)size) |
+            (tally->left[GR_ACTIVE_BYTES] -= (int64_t)size) |
             (tally->left[GR_REQUESTED_BYTES] -= (int64_t)requested) | (tally->left[GR_ALLOCATIONS] -= 1) |
             (tally->left[GR_ACTIVE_BLOCKS] -= 1)) < 0;
 }
@@ -143,7 +141,7 @@ size_t gr_ledger_reserved(const struct gr_ledger *ledger); /* under the miss loc
 size_t gr_ledger_active(struct gr_ledger *ledger, size_t *now);
 /* Fills the figures that the ledger knows. Under the miss lock; stops all pools for a moment. */
 void gr_ledger_read(struct gr_ledger *ledger, struct granary_stats *out);
-void gr_ledger_reset_peaks(struct gr_ledger *ledger); /* likewise */
+void gr_ledger_reset_peaks(struct gr_ledger *ledger);  /* likewise */
 const char *gr_ledger_check(struct gr_ledger *ledger); /* likewise */
 
 #endif

@@ -70,7 +70,7 @@ void gr_extents_release(struct gr_extents *extents, struct gr_extent *extent) {
     GR_ASSERT(!extent->range, "E1");
     /* A second refusal leaves nothing to be done: the context is lost, or the handle was never ours. */
     gr_driver_ignore(extents->driver, GR_ENTRY_cuMemRelease,
-                           GR_TWICE(GR_DRIVE(extents->driver, cuMemRelease, extent->handle)));
+                     GR_TWICE(GR_DRIVE(extents->driver, cuMemRelease, extent->handle)));
     extents->count--;
     extents->held -= extent->granules;
     gr_slab_give(&extents->slab, extent);

@@ -21,7 +21,7 @@
 struct gr_range;
 
 struct gr_extent {
-    struct gr_list link;    /* in the cache, in a list of loose extents, or alone */
+    struct gr_list link; /* in the cache, in a list of loose extents, or alone */
     gr_cu_handle handle;
     struct gr_range *range; /* where it is mapped, or NULL */
     size_t slot;            /* first slot there */
@@ -32,8 +32,8 @@ struct gr_extents {
     struct gr_driver *driver;
     size_t granule; /* bytes */
     struct gr_slab slab;
-    struct gr_list cache; /* oldest first */
-    size_t count;         /* extents that exist */
+    struct gr_list cache;             /* oldest first */
+    size_t count;                     /* extents that exist */
     size_t held, cached, cache_limit; /* granules */
 };
 

@@ -14,7 +14,8 @@ int gr_range_open(struct gr_range *range, struct gr_driver *driver, size_t bytes
         int status = gr_driver_status(driver, GR_ENTRY_cuMemAddressReserve,
                                       GR_DRIVE(driver, cuMemAddressReserve, &base, bytes, granule, 0, 0));
         if (status == GRANARY_OK) {
-            *range = (struct gr_range){.base = base, .slots = bytes / granule, .granule = granule, .slot = slot};
+            *range =
+                (struct gr_range){.base = base, .slots = bytes / granule, .granule = granule, .slot = slot};
             return GRANARY_OK;
         }
         gr_host_give(slot);
@@ -27,8 +28,9 @@ int gr_range_open(struct gr_range *range, struct gr_driver *driver, size_t bytes
 
 void gr_range_close(struct gr_range *range, struct gr_driver *driver) {
     GR_ASSERT(range->mapped == 0, "R2");
-    gr_driver_ignore(driver, GR_ENTRY_cuMemAddressFree,
-                           GR_TWICE(GR_DRIVE(driver, cuMemAddressFree, range->base, range->slots * range->granule)));
+    gr_driver_ignore(
+        driver, GR_ENTRY_cuMemAddressFree,
+        GR_TWICE(GR_DRIVE(driver, cuMemAddressFree, range->base, range->slots * range->granule)));
     gr_host_give(range->slot);
     *range = (struct gr_range){0};
 }
@@ -44,9 +46,12 @@ int gr_range_map(struct gr_range *range, struct gr_driver *driver, size_t slot, 
                  struct gr_list *loose) {
     size_t at = slot;
     int status = GRANARY_OK;
-    for (struct gr_list *link = loose->next; at < slot + granules && status == GRANARY_OK; link = link->next) {
+    for (struct gr_list *link = loose->next; at < slot + granules && status == GRANARY_OK;
+         link = link->next) {
         const struct gr_extent *extent = GR_CONTAINER(link, struct gr_extent, link);
-        GR_ASSERT(link != loose && !extent->range && at + extent->granules <= slot + granules && !range->slot[at], "R1");
+        GR_ASSERT(link != loose && !extent->range && at + extent->granules <= slot + granules &&
+                      !range->slot[at],
+                  "R1");
         status = gr_driver_status(driver, GR_ENTRY_cuMemMap,
                                   GR_DRIVE(driver, cuMemMap, gr_range_addr_of(range, at),
                                            extent->granules * range->granule, 0, extent->handle, 0));
@@ -54,14 +59,16 @@ int gr_range_map(struct gr_range *range, struct gr_driver *driver, size_t slot, 
     }
     if (status == GRANARY_OK) {
         const struct gr_cu_access access = {
-            .location = {.type = GR_CU_LOCATION_DEVICE, .id = driver->facts.device}, .flags = GR_CU_ACCESS_READWRITE};
+            .location = {.type = GR_CU_LOCATION_DEVICE, .id = driver->facts.device},
+            .flags = GR_CU_ACCESS_READWRITE};
         status = gr_driver_status(driver, GR_ENTRY_cuMemSetAccess,
                                   GR_DRIVE(driver, cuMemSetAccess, gr_range_addr_of(range, slot),
                                            granules * range->granule, &access, 1));
     }
     if (status != GRANARY_OK) {
         /* Only what was mapped is unmapped: the driver refuses a run that has holes. */
-        if (at > slot && unmap_run(range, driver, slot, at - slot) != GRANARY_OK) atomic_store(&driver->lost, 1);
+        if (at > slot && unmap_run(range, driver, slot, at - slot) != GRANARY_OK)
+            atomic_store(&driver->lost, 1);
         return status;
     }
     for (at = slot; at < slot + granules;) {

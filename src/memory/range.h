@@ -22,8 +22,8 @@ struct gr_range {
     gr_addr base;
     size_t slots;
     size_t granule;
-    size_t mapped;            /* slots */
-    struct gr_extent **slot;  /* what lies behind; NULL is nothing. Zero pages until used */
+    size_t mapped;           /* slots */
+    struct gr_extent **slot; /* what lies behind; NULL is nothing. Zero pages until used */
 };
 
 /* Reserves bytes of addresses; when the driver refuses so many, halves down to need. bytes and need

@@ -18,7 +18,8 @@ int gr_segment_open_expandable(struct gr_segment *segment, struct gr_driver *dri
     return GRANARY_OK;
 }
 
-int gr_segment_open_classic(struct gr_segment *segment, struct gr_driver *driver, struct gr_block *first, size_t bytes) {
+int gr_segment_open_classic(struct gr_segment *segment, struct gr_driver *driver, struct gr_block *first,
+                            size_t bytes) {
     *segment = (struct gr_segment){.kind = GR_SEGMENT_CLASSIC};
     gr_cu_ptr base = 0;
     int status = gr_driver_begin(driver);

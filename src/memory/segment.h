@@ -30,10 +30,10 @@ struct gr_segment {
 
 /* Both make `first` the only tile; it was taken from the pool's slab before, under the pool's lock, since
  * the driver is called without it. On failure the tile is still the caller's. */
-GR_MUST int gr_segment_open_expandable(struct gr_segment *segment, struct gr_driver *driver, struct gr_block *first,
-                                       size_t bytes, size_t need);
-GR_MUST int gr_segment_open_classic(struct gr_segment *segment, struct gr_driver *driver, struct gr_block *first,
-                                    size_t bytes);
+GR_MUST int gr_segment_open_expandable(struct gr_segment *segment, struct gr_driver *driver,
+                                       struct gr_block *first, size_t bytes, size_t need);
+GR_MUST int gr_segment_open_classic(struct gr_segment *segment, struct gr_driver *driver,
+                                    struct gr_block *first, size_t bytes);
 /* Gives the addresses (and a classic segment's memory) back. An expandable segment has nothing mapped
  * any more; the tiles are the caller's to give back. */
 void gr_segment_close(struct gr_segment *segment, struct gr_driver *driver);

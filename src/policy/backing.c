@@ -9,7 +9,8 @@ enum { FULL_SPEED = 10 };
 size_t gr_backing_next(const struct gr_backing *b) {
     if (b->class == GR_SMALL) return 1;
     /* A burst: the need outweighs what is there already, so whatever pins it will fill most of it. */
-    if (b->usual >= FULL_SPEED && b->need >= b->held / 2 && b->need <= b->limit / 4 && b->held <= b->limit / 4)
+    if (b->usual >= FULL_SPEED && b->need >= b->held / 2 && b->need <= b->limit / 4 &&
+        b->held <= b->limit / 4)
         return b->need;
     /* The last sixteenth: what is created here is what moves most. */
     if (b->held >= b->limit - b->limit / 16) return 1;

@@ -15,16 +15,16 @@
 
 enum gr_class { GR_SMALL, GR_LARGE, GR_CLASSES };
 
-#define GR_SIZING_UNIT ((size_t)512)           /* PyTorch kMinBlockSize */
-#define GR_SIZING_SMALL_MAX (GR_MIB)           /* PyTorch kSmallSize */
-#define GR_SIZING_SMALL_SEGMENT (2 * GR_MIB)   /* PyTorch kSmallBuffer */
-#define GR_SIZING_LARGE_SEGMENT (20 * GR_MIB)  /* PyTorch kLargeBuffer */
-#define GR_SIZING_LARGE_DIRECT (10 * GR_MIB)   /* PyTorch kMinLargeAlloc */
-#define GR_SIZING_MAX ((size_t)1 << 46)        /* above it no request can be met by any device */
+#define GR_SIZING_UNIT ((size_t)512)          /* PyTorch kMinBlockSize */
+#define GR_SIZING_SMALL_MAX (GR_MIB)          /* PyTorch kSmallSize */
+#define GR_SIZING_SMALL_SEGMENT (2 * GR_MIB)  /* PyTorch kSmallBuffer */
+#define GR_SIZING_LARGE_SEGMENT (20 * GR_MIB) /* PyTorch kLargeBuffer */
+#define GR_SIZING_LARGE_DIRECT (10 * GR_MIB)  /* PyTorch kMinLargeAlloc */
+#define GR_SIZING_MAX ((size_t)1 << 46)       /* above it no request can be met by any device */
 
 struct gr_sizing {
-    size_t max_split_size;     /* classic: blocks from this size on are "oversize" and not split */
-    size_t max_non_split_slack;/* classic: how much larger an oversize block may be than the request */
+    size_t max_split_size;      /* classic: blocks from this size on are "oversize" and not split */
+    size_t max_non_split_slack; /* classic: how much larger an oversize block may be than the request */
 };
 
 /* Rounds a request up to what is handed out; false when it is larger than GR_SIZING_MAX. */

@@ -49,7 +49,8 @@ static void search_run(struct gr_block *first, size_t size, size_t granule, stru
     for (struct gr_block *b = first; open_block(b); b = b->next) run_end = gr_block_end(b);
     if (run_end - first->addr < size) return;
     for (struct gr_block *b = first; open_block(b); b = b->next) {
-        if (run_end - b->addr >= size && try_place(b, b->addr, size, granule, &place)) keep_better(best, &place);
+        if (run_end - b->addr >= size && try_place(b, b->addr, size, granule, &place))
+            keep_better(best, &place);
         if (b->state != GR_BLOCK_FREE || gr_block_end(b) - first->addr < size) continue;
         gr_addr start = gr_block_end(b) - size;
         struct gr_block *left = b;
@@ -79,7 +80,8 @@ int gr_grow_plan(struct gr_pool *pool, size_t rounded, struct gr_growth *out) {
     size_t granule = 0;
     if (!gr_slab_reserve(&pool->blocks, 2)) return GRANARY_HOST_MEMORY;
     gr_pool_settle(pool);
-    for (struct gr_block *hole = gr_index_find(&pool->holes, 1); hole; hole = gr_index_next(&pool->holes, hole)) {
+    for (struct gr_block *hole = gr_index_find(&pool->holes, 1); hole;
+         hole = gr_index_next(&pool->holes, hole)) {
         struct gr_block *first = run_of(hole);
         if (!granule) granule = gr_pool_segment_of(pool, hole->addr)->range.granule;
         if (first) search_run(first, rounded, granule, &best);
@@ -89,7 +91,8 @@ int gr_grow_plan(struct gr_pool *pool, size_t rounded, struct gr_growth *out) {
     *out = (struct gr_growth){.segment = gr_pool_segment_of(pool, best.start), .missing = best.missing};
 
     /* Holes at the edges are cut to the granules that are needed. */
-    gr_addr from = gr_align_down(best.start, granule), to = (best.end + granule - 1) & ~(gr_addr)(granule - 1);
+    gr_addr from = gr_align_down(best.start, granule),
+            to = (best.end + granule - 1) & ~(gr_addr)(granule - 1);
     if (best.first->state == GR_BLOCK_HOLE && best.first->addr < from) {
         gr_index_remove(&pool->holes, best.first);
         struct gr_block *right = gr_block_split(&pool->blocks, best.first, (size_t)(from - best.first->addr));

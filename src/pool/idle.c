@@ -5,7 +5,8 @@
 #include "base/check.h"
 
 /* Slots [*from, *to) of the whole extents inside b. */
-static void whole_extents(const struct gr_segment *segment, const struct gr_block *b, size_t *from, size_t *to) {
+static void whole_extents(const struct gr_segment *segment, const struct gr_block *b, size_t *from,
+                          size_t *to) {
     const struct gr_range *range = &segment->range;
     size_t first = gr_range_slot_of(range, b->addr), last = gr_range_slot_of(range, gr_block_end(b) - 1);
     struct gr_extent *head = range->slot[first], *tail = range->slot[last];
@@ -17,11 +18,13 @@ static void whole_extents(const struct gr_segment *segment, const struct gr_bloc
 }
 
 /* Idle memory of b from its right end: about want bytes. Slots [*from, *to), empty when there is none. */
-static void pick(const struct gr_segment *segment, const struct gr_block *b, size_t want, size_t *from, size_t *to) {
+static void pick(const struct gr_segment *segment, const struct gr_block *b, size_t want, size_t *from,
+                 size_t *to) {
     const struct gr_range *range = &segment->range;
     size_t low;
     whole_extents(segment, b, &low, to);
-    for (*from = *to; *from > low && (*to - *from) * range->granule < want;) *from = range->slot[*from - 1]->slot;
+    for (*from = *to; *from > low && (*to - *from) * range->granule < want;)
+        *from = range->slot[*from - 1]->slot;
 }
 
 static size_t idle_bytes(const struct gr_pool *pool, const struct gr_block *b, size_t want) {
@@ -60,7 +63,8 @@ bool gr_idle_claim(struct gr_pool *pool, size_t want, uint32_t epoch, struct gr_
         size_t from, to;
         pick(segment, b, want, &from, &to);
         gr_addr low = gr_range_addr_of(&segment->range, from), high = gr_range_addr_of(&segment->range, to);
-        if (gr_block_end(b) > high) gr_index_insert(&pool->free, gr_block_split(&pool->blocks, b, (size_t)(high - b->addr)));
+        if (gr_block_end(b) > high)
+            gr_index_insert(&pool->free, gr_block_split(&pool->blocks, b, (size_t)(high - b->addr)));
         if (b->addr < low) {
             struct gr_block *left = b;
             b = gr_block_split(&pool->blocks, left, (size_t)(low - left->addr));
@@ -99,7 +103,8 @@ void gr_idle_finish(struct gr_pool *pool, struct gr_idle *idle) {
         return;
     }
     struct gr_block *rest =
-        gone < to ? gr_block_split(&pool->blocks, b, (size_t)(gr_range_addr_of(range, gone) - b->addr)) : NULL;
+        gone < to ? gr_block_split(&pool->blocks, b, (size_t)(gr_range_addr_of(range, gone) - b->addr))
+                  : NULL;
     gr_pool_put_hole(pool, b);
     if (rest) gr_pool_put(pool, rest);
 }

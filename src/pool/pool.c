@@ -71,7 +71,8 @@ int gr_pool_take(struct gr_pool *pool, size_t rounded, size_t requested, struct 
         gr_pool_settle(pool);
     }
     b = gr_index_find(&pool->free, rounded);
-    if (!b || (!pool->expandable && !gr_sizing_fits(pool->sizing, b->size, rounded))) return GRANARY_OUT_OF_MEMORY;
+    if (!b || (!pool->expandable && !gr_sizing_fits(pool->sizing, b->size, rounded)))
+        return GRANARY_OUT_OF_MEMORY;
     bool cut = splits(pool, b, rounded);
     if (cut && GR_UNLIKELY(!gr_slab_reserve(&pool->blocks, 1))) return GRANARY_HOST_MEMORY;
     gr_index_remove(&pool->free, b);
@@ -85,7 +86,8 @@ int gr_pool_take(struct gr_pool *pool, size_t rounded, size_t requested, struct 
 
 void gr_pool_retake(struct gr_pool *pool, struct gr_block *b, size_t rounded, size_t requested) {
     struct gr_block *rest = NULL;
-    if (splits(pool, b, rounded) && gr_slab_reserve(&pool->blocks, 1)) rest = gr_block_split(&pool->blocks, b, rounded);
+    if (splits(pool, b, rounded) && gr_slab_reserve(&pool->blocks, 1))
+        rest = gr_block_split(&pool->blocks, b, rounded);
     gr_block_become(b, GR_BLOCK_FREE);
     gr_pool_hand_out(pool, b, requested);
     if (rest) gr_pool_put(pool, rest);
@@ -205,7 +207,8 @@ const char *gr_pool_check(struct gr_pool *pool, bool moving_allowed) {
         for (const struct gr_block *b = segment->first; b; b = b->next) {
             count[b->state]++;
             bytes[b->state] += b->size;
-            if (b->state == GR_BLOCK_LIVE || b->state == GR_BLOCK_PENDING) requested += (int64_t)b->u.live.requested;
+            if (b->state == GR_BLOCK_LIVE || b->state == GR_BLOCK_PENDING)
+                requested += (int64_t)b->u.live.requested;
             if (b->state == GR_BLOCK_LIVE && gr_pool_live_at(pool, b->addr) != b) return "P4";
             if (b->state != GR_BLOCK_LIVE && gr_pool_live_at(pool, b->addr)) return "P4";
         }
@@ -217,7 +220,8 @@ const char *gr_pool_check(struct gr_pool *pool, bool moving_allowed) {
     if (pool->holes.count != count[GR_BLOCK_HOLE] || pool->holes.bytes != bytes[GR_BLOCK_HOLE]) return "P1";
     const int64_t live = (int64_t)bytes[GR_BLOCK_LIVE], pending = (int64_t)bytes[GR_BLOCK_PENDING];
     const struct gr_tally *tally = &pool->tally;
-    if (gr_tally_now(tally, GR_ALLOCATED_BYTES) != live || gr_tally_now(tally, GR_ACTIVE_BYTES) != live + pending ||
+    if (gr_tally_now(tally, GR_ALLOCATED_BYTES) != live ||
+        gr_tally_now(tally, GR_ACTIVE_BYTES) != live + pending ||
         gr_tally_now(tally, GR_ALLOCATIONS) != (int64_t)count[GR_BLOCK_LIVE] ||
         gr_tally_now(tally, GR_ACTIVE_BLOCKS) != (int64_t)(count[GR_BLOCK_LIVE] + count[GR_BLOCK_PENDING]) ||
         gr_tally_now(tally, GR_REQUESTED_BYTES) != requested)

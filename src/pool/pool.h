@@ -52,9 +52,9 @@ struct gr_pool {
     struct gr_slab blocks;
     struct gr_segment **segments; /* sorted by base */
     size_t segment_count, segment_room;
-    struct gr_block *recent;      /* freed last: FREE, in no index, or NULL */
-    struct gr_block *taken;       /* handed out last by best fit, */
-    uint64_t taken_changes;       /* free.changes just after that */
+    struct gr_block *recent; /* freed last: FREE, in no index, or NULL */
+    struct gr_block *taken;  /* handed out last by best fit, */
+    uint64_t taken_changes;  /* free.changes just after that */
     struct gr_index free;
     struct gr_index holes;
 };
@@ -82,7 +82,8 @@ static inline void gr_pool_hand_out(struct gr_pool *pool, struct gr_block *b, si
 /* The recent block once more, if best fit handed it out and nothing has changed since; else NULL. */
 static inline struct gr_block *gr_pool_again(struct gr_pool *pool, size_t rounded, size_t requested) {
     struct gr_block *b = pool->recent;
-    if (!b || b != pool->taken || b->size != rounded || pool->taken_changes != pool->free.changes) return NULL;
+    if (!b || b != pool->taken || b->size != rounded || pool->taken_changes != pool->free.changes)
+        return NULL;
     pool->recent = NULL;
     gr_pool_hand_out(pool, b, requested);
     return b;

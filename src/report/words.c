@@ -4,8 +4,10 @@
 
 #include "base/text.h"
 
-void gr_words_shortfall(char *buffer, size_t room, int status, int device, const struct granary_shortfall *s) {
-    char asked[GR_TEXT_SIZE_ROOM], reserved[GR_TEXT_SIZE_ROOM], active[GR_TEXT_SIZE_ROOM], last[GR_TEXT_SIZE_ROOM];
+void gr_words_shortfall(char *buffer, size_t room, int status, int device,
+                        const struct granary_shortfall *s) {
+    char asked[GR_TEXT_SIZE_ROOM], reserved[GR_TEXT_SIZE_ROOM], active[GR_TEXT_SIZE_ROOM],
+        last[GR_TEXT_SIZE_ROOM];
     gr_text_size(asked, sizeof(asked), s->requested_bytes);
     gr_text_size(reserved, sizeof(reserved), s->reserved_bytes);
     gr_text_size(active, sizeof(active), s->active_bytes);

@@ -9,12 +9,13 @@
 void gr_capture_ask(struct gr_driver *driver, gr_cu_stream stream, struct gr_capture_info *out) {
     int status = GR_CU_CAPTURE_NONE;
     *out = (struct gr_capture_info){0};
-    gr_cu_result code = GR_DRIVE(driver, cuStreamGetCaptureInfo, stream, &status, &out->id, &out->graph, &out->nodes,
-                                 &out->edges, &out->count);
+    gr_cu_result code = GR_DRIVE(driver, cuStreamGetCaptureInfo, stream, &status, &out->id, &out->graph,
+                                 &out->nodes, &out->edges, &out->count);
     out->active = code == GR_CU_SUCCESS && status == GR_CU_CAPTURE_ACTIVE;
 }
 
-struct gr_capture *gr_capture_of(struct gr_list *captures, struct gr_driver *driver, const struct gr_capture_info *info) {
+struct gr_capture *gr_capture_of(struct gr_list *captures, struct gr_driver *driver,
+                                 const struct gr_capture_info *info) {
     if (!info->active) return NULL;
     GR_LIST_FOR(link, captures) {
         struct gr_capture *capture = GR_CONTAINER(link, struct gr_capture, link);
@@ -52,7 +53,8 @@ static bool look(struct gr_capture *capture, struct gr_driver *driver, struct gr
     gr_capture_ask(driver, stream->handle, info);
     if (!info->active || info->id != capture->id) return false;
     *out = stream_of(capture, stream);
-    return *out && gr_reach_update(&(*out)->reach, driver, info->nodes, info->edges, info->count) == GRANARY_OK;
+    return *out &&
+           gr_reach_update(&(*out)->reach, driver, info->nodes, info->edges, info->count) == GRANARY_OK;
 }
 
 /* ---- marking ------------------------------------------------------------------------------ */
@@ -85,8 +87,9 @@ static bool graph_is_empty(struct gr_driver *driver, gr_cu_graph graph) {
 }
 
 /* An empty node behind the stream's terminals and `joined`, which becomes its terminal. */
-static bool put_empty_node(struct gr_driver *driver, struct gr_stream *stream, const struct gr_capture_info *info,
-                           struct gr_capture_stream *cs, const struct markers *joined, gr_cu_node *out) {
+static bool put_empty_node(struct gr_driver *driver, struct gr_stream *stream,
+                           const struct gr_capture_info *info, struct gr_capture_stream *cs,
+                           const struct markers *joined, gr_cu_node *out) {
     struct markers behind = {0};
     bool good = true;
     for (size_t i = 0; i < info->count && good; i++) good = add_marker(&behind, info->nodes[i]);
@@ -98,8 +101,8 @@ static bool put_empty_node(struct gr_driver *driver, struct gr_stream *stream, c
     gr_host_give(behind.node);
     if (status == GRANARY_OK)
         status = gr_driver_status(driver, GR_ENTRY_cuStreamUpdateCaptureDependencies,
-                                  GR_DRIVE(driver, cuStreamUpdateCaptureDependencies, stream->handle, out, NULL, 1,
-                                           GR_CU_DEPENDENCIES_SET));
+                                  GR_DRIVE(driver, cuStreamUpdateCaptureDependencies, stream->handle, out,
+                                           NULL, 1, GR_CU_DEPENDENCIES_SET));
     return status == GRANARY_OK && gr_reach_update(&cs->reach, driver, out, NULL, 1) == GRANARY_OK;
 }
 
@@ -134,7 +137,8 @@ static bool mark_stream(struct marking *m, struct gr_stream *stream) {
         bool joined = stream != m->owner && reached_by_owner(m, &info);
         const struct markers none = {0};
         gr_cu_node node;
-        if (!put_empty_node(m->driver, stream, &info, cs, stream == m->owner ? &m->joined : &none, &node)) return false;
+        if (!put_empty_node(m->driver, stream, &info, cs, stream == m->owner ? &m->joined : &none, &node))
+            return false;
         return add_marker(&m->markers, node) && (!joined || add_marker(&m->joined, node));
     }
     for (size_t i = 0; i < info.count; i++)
@@ -193,7 +197,8 @@ static struct gr_block *unmark(struct gr_marked *marked) {
     return block;
 }
 
-struct gr_block *gr_capture_reached(struct gr_capture *capture, struct gr_driver *driver, struct gr_stream *stream) {
+struct gr_block *gr_capture_reached(struct gr_capture *capture, struct gr_driver *driver,
+                                    struct gr_stream *stream) {
     struct gr_capture_info info;
     struct gr_capture_stream *cs;
     struct gr_block *reached = NULL;
@@ -224,8 +229,8 @@ static void unwatch(struct gr_capture *capture, struct gr_marked *marked) {
     if (*from) *from = marked->watch.next;
 }
 
-struct gr_block *gr_capture_shared(struct gr_capture *capture, struct gr_driver *driver, struct gr_stream *stream,
-                                   const void *kin, size_t size) {
+struct gr_block *gr_capture_shared(struct gr_capture *capture, struct gr_driver *driver,
+                                   struct gr_stream *stream, const void *kin, size_t size) {
     struct gr_capture_info info;
     struct gr_capture_stream *cs;
     struct gr_marked *best = NULL;
@@ -233,7 +238,8 @@ struct gr_block *gr_capture_shared(struct gr_capture *capture, struct gr_driver 
     if (!look(capture, driver, stream, &info, &cs) || info.count == 0) return NULL;
     for (cs = capture->streams; cs; cs = cs->next) {
         struct gr_capture_stream *same;
-        if (cs->stream != stream && (!look(capture, driver, cs->stream, &info, &same) || info.count == 0)) return NULL;
+        if (cs->stream != stream && (!look(capture, driver, cs->stream, &info, &same) || info.count == 0))
+            return NULL;
     }
     GR_LIST_FOR(link, &capture->marked) {
         struct gr_marked *marked = GR_CONTAINER(link, struct gr_marked, link);

@@ -47,7 +47,8 @@ static bool is_open(const struct gr_defer *defer, uint32_t number) {
 
 /* ---- uses --------------------------------------------------------------------------------- */
 
-static int declare(struct gr_defer *defer, struct gr_block *block, struct gr_stream *owner, struct gr_stream *stream) {
+static int declare(struct gr_defer *defer, struct gr_block *block, struct gr_stream *owner,
+                   struct gr_stream *stream) {
     struct gr_use *use = gr_use_find(block, stream);
     struct gr_capture *mine = capture_now(defer, owner), *theirs = capture_now(defer, stream);
     if (mine && theirs && mine != theirs) return GRANARY_WRONG_CAPTURE;
@@ -62,7 +63,8 @@ static int declare(struct gr_defer *defer, struct gr_block *block, struct gr_str
     return GRANARY_OK;
 }
 
-int gr_defer_use(struct gr_defer *defer, struct gr_block *block, struct gr_stream *owner, struct gr_stream *stream) {
+int gr_defer_use(struct gr_defer *defer, struct gr_block *block, struct gr_stream *owner,
+                 struct gr_stream *stream) {
     gr_lock_take(&defer->lock);
     int status = declare(defer, block, owner, stream);
     gr_lock_give(&defer->lock);
@@ -94,7 +96,8 @@ static bool record_all(struct gr_defer *defer, struct gr_block *block) {
     for (struct gr_use *use = block->u.live.uses; use; use = use->next)
         all &= use->recorded || gr_use_record(&defer->uses, use) == GRANARY_OK;
     gr_driver_end(defer->driver);
-    for (struct gr_use *use = block->u.live.uses; use && all; use = use->next) gr_use_enqueue(&defer->uses, use);
+    for (struct gr_use *use = block->u.live.uses; use && all; use = use->next)
+        gr_use_enqueue(&defer->uses, use);
     return all;
 }
 
@@ -116,7 +119,8 @@ bool gr_defer_park(struct gr_defer *defer, struct gr_block *block, struct gr_str
     else if (defer->reuse == GRANARY_REUSE_OFF)
         push(&capture->unproved, block);
     else
-        gr_capture_mark(capture, defer->driver, block, owner, kin, defer->marker == GRANARY_MARKER_EMPTY_NODE);
+        gr_capture_mark(capture, defer->driver, block, owner, kin,
+                        defer->marker == GRANARY_MARKER_EMPTY_NODE);
     if (!complete) atomic_fetch_add_explicit(&defer->parked, 1, memory_order_relaxed);
     gr_lock_give(&defer->lock);
     return complete;
@@ -171,7 +175,8 @@ struct gr_block *gr_defer_reached(struct gr_defer *defer, struct gr_stream *stre
     return reached;
 }
 
-struct gr_block *gr_defer_shared(struct gr_defer *defer, struct gr_stream *stream, const void *kin, size_t size) {
+struct gr_block *gr_defer_shared(struct gr_defer *defer, struct gr_stream *stream, const void *kin,
+                                 size_t size) {
     if (defer->reuse != GRANARY_REUSE_GRAPH) return NULL;
     gr_lock_take(&defer->lock);
     struct gr_capture *capture = capture_now(defer, stream);
@@ -234,8 +239,7 @@ void gr_defer_unbury(struct gr_defer *defer, struct gr_stream *stream) {
 
 void gr_defer_capture_begin(struct gr_defer *defer, struct gr_capture *capture, struct gr_stream *origin) {
     gr_lock_take(&defer->lock);
-    *capture = (struct gr_capture){
-        .number = ++defer->last_capture, .origin = origin};
+    *capture = (struct gr_capture){.number = ++defer->last_capture, .origin = origin};
     gr_list_init(&capture->marked);
     gr_list_append(&defer->open, &capture->link);
     atomic_fetch_add_explicit(&defer->captures, 1, memory_order_release);

@@ -26,17 +26,17 @@
 #include "stream/capture.h"
 
 struct gr_defer {
-    struct gr_driver *driver;             /* constant */
-    enum granary_capture_reuse reuse;     /* constant */
-    enum granary_capture_marker marker;   /* constant */
-    atomic_size_t parked;                 /* blocks; read without the lock */
-    atomic_uint captures;                 /* open; read without the lock, written under it */
+    struct gr_driver *driver;           /* constant */
+    enum granary_capture_reuse reuse;   /* constant */
+    enum granary_capture_marker marker; /* constant */
+    atomic_size_t parked;               /* blocks; read without the lock */
+    atomic_uint captures;               /* open; read without the lock, written under it */
     struct gr_lock lock;
     /* under lock */
     struct gr_uses uses;
-    struct gr_list open;                  /* captures */
-    struct gr_block *held;                /* by u.live.parked */
-    uint32_t last_capture;                /* number */
+    struct gr_list open;   /* captures */
+    struct gr_block *held; /* by u.live.parked */
+    uint32_t last_capture; /* number */
 };
 
 void gr_defer_init(struct gr_defer *defer, struct gr_driver *driver, enum granary_capture_reuse reuse,
@@ -55,7 +55,8 @@ GR_MUST int gr_defer_use(struct gr_defer *defer, struct gr_block *block, struct 
 
 /* A PENDING block waits for its uses. True: it need not, it is complete. Cannot fail. kin: see
  * capture.h. */
-GR_MUST bool gr_defer_park(struct gr_defer *defer, struct gr_block *block, struct gr_stream *owner, const void *kin);
+GR_MUST bool gr_defer_park(struct gr_defer *defer, struct gr_block *block, struct gr_stream *owner,
+                           const void *kin);
 
 /* ---- without pool locks; complete blocks come linked by u.live.parked --------------------- */
 
@@ -65,7 +66,8 @@ struct gr_block *gr_defer_reap(struct gr_defer *defer);
 /* What a request on a captured stream may have: blocks of its own pools. */
 struct gr_block *gr_defer_reached(struct gr_defer *defer, struct gr_stream *stream);
 /* One block that any stream may have (reuse GRAPH), for a request on `stream`. */
-struct gr_block *gr_defer_shared(struct gr_defer *defer, struct gr_stream *stream, const void *kin, size_t size);
+struct gr_block *gr_defer_shared(struct gr_defer *defer, struct gr_stream *stream, const void *kin,
+                                 size_t size);
 
 /* An event that a PENDING block waits for, under the lock of its pool; NULL when a capture is open or
  * it waits for something that is no event. And waiting for it, without that lock. */
@@ -84,7 +86,8 @@ void gr_defer_capture_begin(struct gr_defer *defer, struct gr_capture *capture, 
 uint32_t gr_defer_capture_number(struct gr_defer *defer, gr_cu_stream stream);
 /* The capture is over: everything it held back is looked at again. Complete blocks by *complete. BUSY
  * while its stream is still being captured. */
-GR_MUST int gr_defer_capture_end(struct gr_defer *defer, struct gr_capture *capture, struct gr_block **complete);
+GR_MUST int gr_defer_capture_end(struct gr_defer *defer, struct gr_capture *capture,
+                                 struct gr_block **complete);
 
 /* The handle closes: the capture's blocks are held, whatever it does. */
 void gr_defer_capture_drop(struct gr_defer *defer, struct gr_capture *capture);

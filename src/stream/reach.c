@@ -95,7 +95,8 @@ static bool grow(gr_cu_node **array, size_t *room, size_t need) {
 /* Visits a node: marks it, wakes its watches, puts it on the stack. */
 static bool visit(struct gr_reach *reach, gr_cu_node node) {
     if (gr_reach_has(reach, node)) return true;
-    if (!grow(&reach->stack, &reach->stack_room, gr_max(64, reach->stack_count + 1)) || !reserve(reach, 1)) return false;
+    if (!grow(&reach->stack, &reach->stack_room, gr_max(64, reach->stack_count + 1)) || !reserve(reach, 1))
+        return false;
     struct gr_reach_entry *entry = enter(reach, node);
     struct gr_watch *watches = entry->watches;
     entry->visited = true;
@@ -113,14 +114,16 @@ static bool visit(struct gr_reach *reach, gr_cu_node node) {
 }
 
 /* The dependencies of a node: into the buffer if they fit, else into memory that *owned must give back. */
-static int dependencies(struct gr_driver *driver, gr_cu_node node, gr_cu_node *buffer, struct gr_cu_edge *edge_buffer,
-                        gr_cu_node **nodes, struct gr_cu_edge **edges, size_t *count, void **owned) {
+static int dependencies(struct gr_driver *driver, gr_cu_node node, gr_cu_node *buffer,
+                        struct gr_cu_edge *edge_buffer, gr_cu_node **nodes, struct gr_cu_edge **edges,
+                        size_t *count, void **owned) {
     *owned = NULL;
     *nodes = buffer;
     *edges = edge_buffer;
     *count = DEPENDENCIES;
-    int status = gr_driver_status(driver, GR_ENTRY_cuGraphNodeGetDependencies,
-                                  GR_DRIVE(driver, cuGraphNodeGetDependencies, node, buffer, edge_buffer, count));
+    int status =
+        gr_driver_status(driver, GR_ENTRY_cuGraphNodeGetDependencies,
+                         GR_DRIVE(driver, cuGraphNodeGetDependencies, node, buffer, edge_buffer, count));
     if (status != GRANARY_OK || *count < DEPENDENCIES) return status;
     /* There may be more than fitted. */
     status = gr_driver_status(driver, GR_ENTRY_cuGraphNodeGetDependencies,
@@ -167,7 +170,8 @@ static int walk(struct gr_reach *reach, struct gr_driver *driver, bool *touched)
 static int walk_from(struct gr_reach *reach, struct gr_driver *driver, const gr_cu_node *tips,
                      const struct gr_cu_edge *edges, size_t count, bool *touched) {
     for (size_t i = 0; i < count; i++) {
-        if (gr_reach_full_edge(edges ? &edges[i] : NULL) && !follow(reach, tips[i], touched)) return GRANARY_HOST_MEMORY;
+        if (gr_reach_full_edge(edges ? &edges[i] : NULL) && !follow(reach, tips[i], touched))
+            return GRANARY_HOST_MEMORY;
     }
     return walk(reach, driver, touched);
 }
@@ -202,7 +206,8 @@ static bool all_set(const bool *touched, size_t count) {
 
 int gr_reach_update(struct gr_reach *reach, struct gr_driver *driver, const gr_cu_node *tips,
                     const struct gr_cu_edge *edges, size_t count) {
-    if (count == reach->tip_count && count > 0 && !edges && memcmp(tips, reach->tip, count * sizeof(*tips)) == 0)
+    if (count == reach->tip_count && count > 0 && !edges &&
+        memcmp(tips, reach->tip, count * sizeof(*tips)) == 0)
         return GRANARY_OK;
     bool few[DEPENDENCIES] = {false};
     bool *touched = reach->tip_count <= DEPENDENCIES ? few : gr_host_take(reach->tip_count, sizeof(bool), 8);

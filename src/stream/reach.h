@@ -46,9 +46,9 @@ struct gr_reach {
     size_t tip_count, tip_room;
     gr_cu_node *stack;
     size_t stack_count, stack_room;
-    struct gr_watch *ready;       /* watches whose nodes are all reached */
+    struct gr_watch *ready; /* watches whose nodes are all reached */
     bool broken;
-    uint64_t walked;              /* nodes visited in all, for benchmarks */
+    uint64_t walked; /* nodes visited in all, for benchmarks */
 };
 
 void gr_reach_fini(struct gr_reach *reach);

@@ -19,7 +19,7 @@ void gr_stream_fini(struct gr_stream *stream, struct gr_driver *driver) {
         for (unsigned i = 0; i < GR_STREAM_EVENTS; i++)
             if (stream->mark[i].event)
                 gr_driver_ignore(driver, GR_ENTRY_cuEventDestroy,
-                                       GR_TWICE(GR_DRIVE(driver, cuEventDestroy, stream->mark[i].event)));
+                                 GR_TWICE(GR_DRIVE(driver, cuEventDestroy, stream->mark[i].event)));
         gr_driver_end(driver);
     }
     memset(stream->mark, 0, sizeof(stream->mark));
@@ -75,7 +75,8 @@ static int mark(struct gr_stream *stream, struct gr_driver *driver) {
 }
 
 static int mark_covering(struct gr_stream *stream, struct gr_driver *driver, uint32_t epoch) {
-    if (stream->pending > 0 && (stream->dead || stream->mark[stream->pending - 1].epoch >= epoch)) return GRANARY_OK;
+    if (stream->pending > 0 && (stream->dead || stream->mark[stream->pending - 1].epoch >= epoch))
+        return GRANARY_OK;
     if (!gr_stream_ours(stream) || gr_stream_capturing(stream, driver)) return GRANARY_BUSY;
     if (stream->pending == GR_STREAM_EVENTS) poll(stream, driver);
     return mark(stream, driver);
@@ -110,7 +111,8 @@ int gr_stream_wait(struct gr_stream *stream, struct gr_driver *driver, uint32_t 
 int gr_stream_bury(struct gr_stream *stream, struct gr_driver *driver) {
     int status = gr_driver_begin(driver);
     if (status != GRANARY_OK) return status;
-    status = gr_stream_ours(stream) && !gr_stream_capturing(stream, driver) ? mark(stream, driver) : GRANARY_BUSY;
+    status = gr_stream_ours(stream) && !gr_stream_capturing(stream, driver) ? mark(stream, driver)
+                                                                            : GRANARY_BUSY;
     if (status == GRANARY_OK) stream->dead = true;
     gr_driver_end(driver);
     return status;

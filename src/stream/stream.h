@@ -32,22 +32,22 @@
 enum { GR_STREAM_EVENTS = 4 };
 
 struct gr_stream {
-    gr_cu_stream handle;       /* constant; the legacy stream is GR_CU_STREAM_LEGACY, never NULL */
-    uint64_t thread;           /* constant; number of the thread that has it, for a per-thread stream */
-    struct gr_stream *next;    /* of all streams of the device; under the miss lock */
-    _Atomic uint32_t epoch;    /* current number, from 1 */
-    atomic_bool dead;          /* destroyed: the handle is not to be used. Set once, under the miss lock */
+    gr_cu_stream handle;    /* constant; the legacy stream is GR_CU_STREAM_LEGACY, never NULL */
+    uint64_t thread;        /* constant; number of the thread that has it, for a per-thread stream */
+    struct gr_stream *next; /* of all streams of the device; under the miss lock */
+    _Atomic uint32_t epoch; /* current number, from 1 */
+    atomic_bool dead;       /* destroyed: the handle is not to be used. Set once, under the miss lock */
     /* under the miss lock */
-    uint32_t done;             /* epochs up to this one are known complete; 0 at first */
-    unsigned pending;          /* events recorded and not known complete, oldest first */
+    uint32_t done;    /* epochs up to this one are known complete; 0 at first */
+    unsigned pending; /* events recorded and not known complete, oldest first */
     struct {
-        gr_cu_event event;     /* NULL until first used */
+        gr_cu_event event; /* NULL until first used */
         uint32_t epoch;
     } mark[GR_STREAM_EVENTS];
     /* under the DEFER lock */
-    struct gr_list queue;      /* uses with an event recorded here, in that order (stream/use.h) */
-    struct gr_list waiting;    /* uses whose event is not recorded yet */
-    struct gr_list busy;       /* in the list of streams with a queue */
+    struct gr_list queue;   /* uses with an event recorded here, in that order (stream/use.h) */
+    struct gr_list waiting; /* uses whose event is not recorded yet */
+    struct gr_list busy;    /* in the list of streams with a queue */
 };
 
 /* NULL and the legacy handle are one stream. */

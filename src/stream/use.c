@@ -17,7 +17,8 @@ void gr_uses_init(struct gr_uses *uses, struct gr_driver *driver) {
 void gr_uses_fini(struct gr_uses *uses) {
     if (uses->all && GR_TWICE(gr_driver_begin(uses->driver)) == GRANARY_OK) {
         for (struct gr_use *use = uses->all; use; use = use->all)
-            gr_driver_ignore(uses->driver, GR_ENTRY_cuEventDestroy, GR_TWICE(GR_DRIVE(uses->driver, cuEventDestroy, use->event)));
+            gr_driver_ignore(uses->driver, GR_ENTRY_cuEventDestroy,
+                             GR_TWICE(GR_DRIVE(uses->driver, cuEventDestroy, use->event)));
         gr_driver_end(uses->driver);
     }
     gr_slab_fini(&uses->slab);

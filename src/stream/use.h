@@ -27,16 +27,16 @@
 #include "stream/stream.h"
 
 struct gr_use {
-    struct gr_list link;        /* in stream->queue or stream->waiting */
+    struct gr_list link; /* in stream->queue or stream->waiting */
     struct gr_stream *stream;
     struct gr_block *block;
-    struct gr_use *next;        /* of the same block */
-    gr_cu_event event;          /* stays with the object when it is given back */
-    struct gr_use *all;         /* every use object ever made, for fini */
-    uint64_t order;             /* of the recording, among all */
-    uint32_t capture;           /* number of the capture it was declared in, or 0 */
-    bool recorded;              /* the event stands behind the last use */
-    bool taken;                 /* the object is in use */
+    struct gr_use *next; /* of the same block */
+    gr_cu_event event;   /* stays with the object when it is given back */
+    struct gr_use *all;  /* every use object ever made, for fini */
+    uint64_t order;      /* of the recording, among all */
+    uint32_t capture;    /* number of the capture it was declared in, or 0 */
+    bool recorded;       /* the event stands behind the last use */
+    bool taken;          /* the object is in use */
 };
 _Static_assert(sizeof(struct gr_use) <= 128, "a use is two cache lines");
 
@@ -44,9 +44,9 @@ struct gr_uses {
     struct gr_driver *driver;
     struct gr_use *all, *spare; /* spare: linked by next */
     struct gr_slab slab;
-    struct gr_list busy;        /* streams with a queue */
-    size_t events;              /* made and not destroyed */
-    uint64_t recorded;          /* so far */
+    struct gr_list busy; /* streams with a queue */
+    size_t events;       /* made and not destroyed */
+    uint64_t recorded;   /* so far */
 };
 
 void gr_uses_init(struct gr_uses *uses, struct gr_driver *driver);
@@ -55,7 +55,8 @@ void gr_uses_fini(struct gr_uses *uses);
 /* The use of the block by the stream, or NULL. */
 struct gr_use *gr_use_find(const struct gr_block *block, const struct gr_stream *stream);
 /* A new one. OK, HOST_MEMORY, or the driver's refusal to make an event. */
-GR_MUST int gr_use_add(struct gr_uses *uses, struct gr_block *block, struct gr_stream *stream, struct gr_use **out);
+GR_MUST int gr_use_add(struct gr_uses *uses, struct gr_block *block, struct gr_stream *stream,
+                       struct gr_use **out);
 /* Takes it off its block and its stream. */
 void gr_use_drop(struct gr_uses *uses, struct gr_use *use);
 

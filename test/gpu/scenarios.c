@@ -36,20 +36,21 @@ static void say(struct world *w, const char *format, ...) {
     do {                                                                                            \
         if (!(condition)) {                                                                         \
             (w)->failures++;                                                                        \
-            fprintf(stderr, "%s: line %d: not so: %s\n", (w)->simulated ? "sim" : "cuda", __LINE__, #condition); \
+            fprintf(stderr, "%s: line %d: not so: %s\n", (w)->simulated ? "sim" : "cuda", __LINE__, \
+                    #condition);                                                                    \
         }                                                                                           \
     } while (0)
 
-#define OK(w, g, call)                                                                              \
-    do {                                                                                            \
-        int status_ = (call);                                                                       \
-        if (status_ != GRANARY_OK) {                                                                \
-            struct granary_fault fault_ = {.struct_size = sizeof(fault_)};                          \
-            granary_last_fault(g, &fault_);                                                         \
-            (w)->failures++;                                                                        \
+#define OK(w, g, call)                                                                                     \
+    do {                                                                                                   \
+        int status_ = (call);                                                                              \
+        if (status_ != GRANARY_OK) {                                                                       \
+            struct granary_fault fault_ = {.struct_size = sizeof(fault_)};                                 \
+            granary_last_fault(g, &fault_);                                                                \
+            (w)->failures++;                                                                               \
             fprintf(stderr, "%s: line %d: %s: %s: %s\n", (w)->simulated ? "sim" : "cuda", __LINE__, #call, \
-                    granary_status_name(status_), fault_.text);                                     \
-        }                                                                                           \
+                    granary_status_name(status_), fault_.text);                                            \
+        }                                                                                                  \
     } while (0)
 
 static granary *open_with(struct world *w, int expandable, size_t limit) {
@@ -79,7 +80,8 @@ static void finish(struct world *w, granary *g) {
 }
 
 static void fill(struct world *w, const void *ptr, size_t size, int value, granary_stream stream) {
-    EXPECT(w, w->call.cuMemsetD8Async((gr_cu_ptr)(uintptr_t)ptr, (unsigned char)value, size, stream) == GR_CU_SUCCESS);
+    EXPECT(w, w->call.cuMemsetD8Async((gr_cu_ptr)(uintptr_t)ptr, (unsigned char)value, size, stream) ==
+                  GR_CU_SUCCESS);
 }
 
 /* First, middle and last bytes of the block. */
@@ -156,7 +158,8 @@ static void trim_gives_memory_to_others(struct world *w) {
     size_t taken = before - driver_free(w);
     for (int i = 0; i < 64; i++) OK(w, g, granary_free(g, p[i]));
     OK(w, g, granary_trim(g, 0, &released));
-    say(w, "taken %zu released %zu missing %zu", taken >> 20, released >> 20, (before - driver_free(w)) >> 20);
+    say(w, "taken %zu released %zu missing %zu", taken >> 20, released >> 20,
+        (before - driver_free(w)) >> 20);
     finish(w, g);
 }
 
@@ -194,7 +197,8 @@ static void streams_share_a_small_card(struct world *w) {
     w->call.cuStreamSynchronize(a);
     check(w, all, (size_t)64 << 20, 99);
     struct granary_stats stats = stats_of(g);
-    say(w, "reserved %lld moved %lld", (long long)stats.reserved_bytes.all.current >> 20, (long long)stats.moved_bytes >> 20);
+    say(w, "reserved %lld moved %lld", (long long)stats.reserved_bytes.all.current >> 20,
+        (long long)stats.moved_bytes >> 20);
     OK(w, g, granary_free(g, all));
     OK(w, g, granary_stream_destroy(g, a));
     OK(w, g, granary_stream_destroy(g, b));
@@ -238,8 +242,9 @@ static void memory_stranded_on_many_streams_is_found(struct world *w) {
     w->call.cuStreamSynchronize(stream[32]);
     check(w, all, (size_t)1 << 20, 7);
     struct granary_stats stats = stats_of(g);
-    say(w, "reserved %lld GiB, moved %lld GiB, synchronised %llu times", (long long)stats.reserved_bytes.all.peak >> 30,
-        (long long)stats.moved_bytes >> 30, (unsigned long long)(calls.synchronize - before));
+    say(w, "reserved %lld GiB, moved %lld GiB, synchronised %llu times",
+        (long long)stats.reserved_bytes.all.peak >> 30, (long long)stats.moved_bytes >> 30,
+        (unsigned long long)(calls.synchronize - before));
     OK(w, g, granary_free(g, all));
     for (int i = 0; i < 33; i++) OK(w, g, granary_stream_destroy(g, stream[i]));
     finish(w, g);
@@ -331,8 +336,9 @@ static void capture_shape(struct world *w, int mode, int sides, bool join, int n
         for (int s = 0; s < sides; s++) {
             w->call.cuStreamWaitEvent(side[s], fork_event, 0);
             /* Each side stream reads its own piece of the block. */
-            EXPECT(w, w->call.cuMemcpyDtoDAsync((gr_cu_ptr)(uintptr_t)out + (size_t)i * 4096 + (size_t)s * 1024,
-                                                (gr_cu_ptr)(uintptr_t)p + (size_t)s * 1024, 1024, side[s]) == GR_CU_SUCCESS);
+            EXPECT(w, w->call.cuMemcpyDtoDAsync(
+                          (gr_cu_ptr)(uintptr_t)out + (size_t)i * 4096 + (size_t)s * 1024,
+                          (gr_cu_ptr)(uintptr_t)p + (size_t)s * 1024, 1024, side[s]) == GR_CU_SUCCESS);
             OK(w, g, granary_record_stream(g, p, side[s]));
             w->call.cuEventRecord(join_event[s], side[s]);
             if (join || i == n - 1) w->call.cuStreamWaitEvent(a, join_event[s], 0);
@@ -357,7 +363,8 @@ static void capture_shape(struct world *w, int mode, int sides, bool join, int n
         int wrong = 0;
         for (int i = 0; i < n; i++)
             for (int s = 0; s < sides; s++)
-                for (int k = 0; k < 1024; k++) wrong += host[i * 4096 + s * 1024 + k] != (unsigned char)(i + 1);
+                for (int k = 0; k < 1024; k++)
+                    wrong += host[i * 4096 + s * 1024 + k] != (unsigned char)(i + 1);
         EXPECT(w, wrong == 0);
     }
     free(host);
@@ -379,11 +386,13 @@ static void capture_shape(struct world *w, int mode, int sides, bool join, int n
 static void captures_joined(struct world *w) {
     for (int mode = 0; mode < 3; mode++)
         for (int sides = 1; sides <= 3; sides += 2)
-            for (int marker = 0; marker < 2; marker++) capture_shape(w, mode, sides, true, 40, GRANARY_REUSE_STREAM, marker);
+            for (int marker = 0; marker < 2; marker++)
+                capture_shape(w, mode, sides, true, 40, GRANARY_REUSE_STREAM, marker);
 }
 static void captures_not_joined(struct world *w) {
     for (int mode = 0; mode < 3; mode++)
-        for (int sides = 1; sides <= 3; sides += 2) capture_shape(w, mode, sides, false, 20, GRANARY_REUSE_STREAM, 0);
+        for (int sides = 1; sides <= 3; sides += 2)
+            capture_shape(w, mode, sides, false, 20, GRANARY_REUSE_STREAM, 0);
 }
 static void captures_without_reuse(struct world *w) {
     capture_shape(w, 0, 1, true, 20, GRANARY_REUSE_OFF, 0);
@@ -538,7 +547,7 @@ int main(int argc, char **argv) {
         if (!same) printf("  sim  %s\n  cuda %s\n", sim.line, cuda.line);
         fflush(stdout);
     }
-    printf("%zu scenarios, %d differences, %d failures on the simulation, %d on the GPU\n", GR_COUNT(scenarios),
-           differences, sim.failures, cuda.failures);
+    printf("%zu scenarios, %d differences, %d failures on the simulation, %d on the GPU\n",
+           GR_COUNT(scenarios), differences, sim.failures, cuda.failures);
     return differences || sim.failures || cuda.failures;
 }

@@ -55,8 +55,9 @@ static struct gr_segment *new_segment(struct lone_pool *lone) {
 struct gr_segment *lone_pool_add_range(struct lone_pool *lone, size_t granules) {
     struct gr_segment *segment = new_segment(lone);
     size_t bytes = granules * lone->extents.granule;
-    ck_assert_int_eq(gr_segment_open_expandable(segment, &lone->driver, gr_slab_take(&lone->pool.blocks), bytes, bytes),
-                     GRANARY_OK);
+    ck_assert_int_eq(
+        gr_segment_open_expandable(segment, &lone->driver, gr_slab_take(&lone->pool.blocks), bytes, bytes),
+        GRANARY_OK);
     ck_assert(gr_table_cover(&lone->table, segment->base, segment->size, lone->pool.class == GR_SMALL));
     gr_pool_add_segment(&lone->pool, segment);
     return segment;
@@ -64,7 +65,8 @@ struct gr_segment *lone_pool_add_range(struct lone_pool *lone, size_t granules) 
 
 struct gr_segment *lone_pool_add_classic(struct lone_pool *lone, size_t bytes) {
     struct gr_segment *segment = new_segment(lone);
-    ck_assert_int_eq(gr_segment_open_classic(segment, &lone->driver, gr_slab_take(&lone->pool.blocks), bytes), GRANARY_OK);
+    ck_assert_int_eq(gr_segment_open_classic(segment, &lone->driver, gr_slab_take(&lone->pool.blocks), bytes),
+                     GRANARY_OK);
     ck_assert(gr_table_cover(&lone->table, segment->base, segment->size, lone->pool.class == GR_SMALL));
     gr_pool_add_segment(&lone->pool, segment);
     gr_pool_put(&lone->pool, segment->first);

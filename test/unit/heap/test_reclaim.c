@@ -215,7 +215,6 @@ START_TEST(trimming_while_a_stream_is_captured_spares_its_memory_and_its_capture
 }
 END_TEST
 
-/* Fails as of this writing: the handle of the destroyed stream is given to the driver. */
 START_TEST(a_stream_that_was_destroyed_does_not_keep_its_memory) {
     /* As its work is over: the block was freed, the stream destroyed, the device is idle. */
     open_with(manual_64_mib);
@@ -230,7 +229,7 @@ START_TEST(a_stream_that_was_destroyed_does_not_keep_its_memory) {
 }
 END_TEST
 
-/* Fails as of this writing: the new stream is handed the block while the old one's kernel runs. */
+/* Else the new stream is handed the block while the old one's kernel runs. */
 START_TEST(a_stream_with_the_value_of_a_destroyed_one_is_ordered_after_its_work) {
     open_with(manual_64_mib);
     granary_stream old = fixture_stream(g);
@@ -260,10 +259,8 @@ Suite *suite_reclaim(void) {
     tcase_add_test(cases, trimming_to_an_amount_gives_back_no_more_than_it_must);
     tcase_add_test(cases, trimming_classic_segments_leaves_those_in_use);
     tcase_add_test(cases, trimming_while_a_stream_is_captured_spares_its_memory_and_its_capture);
-    if (FIXTURE_OPEN_QUESTIONS) {
-        tcase_add_test(cases, a_stream_that_was_destroyed_does_not_keep_its_memory);
-        tcase_add_test(cases, a_stream_with_the_value_of_a_destroyed_one_is_ordered_after_its_work);
-    }
+    tcase_add_test(cases, a_stream_that_was_destroyed_does_not_keep_its_memory);
+    tcase_add_test(cases, a_stream_with_the_value_of_a_destroyed_one_is_ordered_after_its_work);
     suite_add_tcase(suite, cases);
     return suite;
 }

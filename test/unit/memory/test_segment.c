@@ -20,7 +20,8 @@ static void teardown(void) {
 
 START_TEST(an_expandable_segment_is_born_as_one_hole) {
     struct gr_segment s;
-    ck_assert_int_eq(gr_segment_open_expandable(&s, &lone.driver, gr_slab_take(&lone.pool.blocks), 32 * GR_MIB, 2 * GR_MIB),
+    ck_assert_int_eq(gr_segment_open_expandable(&s, &lone.driver, gr_slab_take(&lone.pool.blocks),
+                                                32 * GR_MIB, 2 * GR_MIB),
                      GRANARY_OK);
     ck_assert_int_eq(s.kind, GR_SEGMENT_EXPANDABLE);
     ck_assert_uint_eq(s.size, 32 * GR_MIB);
@@ -37,7 +38,8 @@ END_TEST
 START_TEST(a_classic_segment_is_born_moving_and_leaves_no_context_behind) {
     struct gr_segment s;
     gr_cu_context current = lone.driver.context;
-    ck_assert_int_eq(gr_segment_open_classic(&s, &lone.driver, gr_slab_take(&lone.pool.blocks), 20 * GR_MIB), GRANARY_OK);
+    ck_assert_int_eq(gr_segment_open_classic(&s, &lone.driver, gr_slab_take(&lone.pool.blocks), 20 * GR_MIB),
+                     GRANARY_OK);
     ck_assert_int_eq(s.kind, GR_SEGMENT_CLASSIC);
     ck_assert_str_eq(lone_pool_tiles(&s), "M10");
     ck_assert_ptr_null(gr_segment_check(&s, true));
@@ -56,8 +58,7 @@ START_TEST(an_opening_that_is_refused_leaves_the_tile_to_its_caller) {
     struct gr_block *tile = gr_slab_take(&lone.pool.blocks);
     size_t spare = lone.pool.blocks.spare;
     gr_tap_fail(&lone.driver.tap, GR_ENTRY_cuMemAlloc, 1, 1, GR_CU_OUT_OF_MEMORY);
-    ck_assert_int_eq(gr_segment_open_classic(&s, &lone.driver, tile, 20 * GR_MIB),
-                     GRANARY_OUT_OF_MEMORY);
+    ck_assert_int_eq(gr_segment_open_classic(&s, &lone.driver, tile, 20 * GR_MIB), GRANARY_OUT_OF_MEMORY);
     gr_tap_fail(&lone.driver.tap, GR_ENTRY_cuMemAddressReserve, 1, UINT64_MAX, GR_CU_OUT_OF_MEMORY);
     ck_assert_int_eq(gr_segment_open_expandable(&s, &lone.driver, tile, 8 * GR_MIB, 2 * GR_MIB),
                      GRANARY_ADDRESS_SPACE);

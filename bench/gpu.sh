@@ -44,10 +44,6 @@ peers() { # SECONDS PART...
     fi
 }
 
-compare() {
-    [ -s "$out/peer.jsonl" ] && part 20 'side by side' "$python" bench/peer/compare.py "$out"
-}
-
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null
 sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1
 echo "$jobs cores, $(uname -r), $(${CC:-gcc} --version | head -n 1), $(git rev-parse --short HEAD 2>/dev/null), $(date -u +%F)"

@@ -51,7 +51,11 @@ bool program_pool_end(struct program *p, int place) {
 /* ---- captures --------------------------------------------------------------------------------- */
 
 bool program_capture_begin(struct program *p) {
-    int place = 0, s = program_pick_stream(p), pool = (int)rng_below(&p->rng, PROGRAM_POOLS);
+    return program_capture_begin_on(p, program_pick_stream(p), (int)rng_below(&p->rng, PROGRAM_POOLS));
+}
+
+bool program_capture_begin_on(struct program *p, int s, int pool) {
+    int place = 0;
     while (place < PROGRAM_CAPTURES && p->captures[place].phase != PROGRAM_NONE) place++;
     if (place == PROGRAM_CAPTURES || p->streams[s].capture >= 0 || !p->pools[pool].pool ||
         p->pools[pool].scopes)
@@ -93,8 +97,10 @@ static bool replace_terminals(struct program *p, int s) {
     gr_cu_node node;
     size_t count;
     granary_stream handle = p->streams[s].handle;
-    return CU(p, cuStreamGetCaptureInfo, handle, &status, &id, &graph, &nodes, &edges, &count) &&
-           CU(p, cuGraphAddEmptyNode, &node, graph, nodes, count) &&
+    if (!CU(p, cuStreamGetCaptureInfo, handle, &status, &id, &graph, &nodes, &edges, &count)) return false;
+    for (size_t i = 0; i < count; i++) /* a plain dependency on each would say more than the edges do */
+        if (edges[i].type != GR_CU_EDGE_DEFAULT) return true;
+    return CU(p, cuGraphAddEmptyNode, &node, graph, nodes, count) &&
            CU(p, cuStreamUpdateCaptureDependencies, handle, &node, NULL, 1, GR_CU_DEPENDENCIES_SET);
 }
 

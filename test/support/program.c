@@ -361,7 +361,7 @@ static bool do_share(struct program *p) {
     if (b->pins || rng_once_in(&p->rng, 2)) return true;
     /* Terminals that were dropped can be missed only if they were seen: the free looks at those of both. */
     bool seen = from >= 0 && b->capture == p->captures[from].serial && b->declared == 1u << s;
-    return program_free(p, b) && (!seen || !rng_once_in(&p->rng, 8) || program_drop(p, s));
+    return program_free(p, b) && (!seen || !rng_once_in(&p->rng, 8) || program_drop(p, s, false));
 }
 
 static bool do_declare(struct program *p) {

@@ -167,8 +167,8 @@ bool program_loosen(struct program *p);
 bool program_capture_begin(struct program *p);
 bool program_capture_begin_on(struct program *p, int stream, int pool);
 bool program_capture_step(struct program *p);
-bool program_drop(struct program *p,
-                  int stream); /* a member forgets its terminals, in one of the ways there are */
+/* A member forgets its terminals, in one of the ways there are; empty: by having none. */
+bool program_drop(struct program *p, int stream, bool empty);
 bool program_capture_close(struct program *p, int capture);
 bool program_launch(struct program *p);
 bool program_graph_end(struct program *p, int graph);

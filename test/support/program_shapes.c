@@ -55,7 +55,7 @@ bool program_carry(struct program *p) {
 bool program_loosen(struct program *p) {
     int owner = program_pick_stream(p), user = (owner + 1) % p->width, capture = p->streams[owner].capture;
     struct program_block *first, *second;
-    bool refused = false;
+    bool refused = false, fresh = p->streams[user].capture < 0;
     size_t size = some_size(p);
     if (!program_capturing(p, owner) ||
         (p->streams[user].capture >= 0 && p->streams[user].capture != capture))
@@ -68,8 +68,12 @@ bool program_loosen(struct program *p) {
     if (!program_declare(p, first, user, &refused) || !program_declare(p, second, user, &refused))
         return false;
     if (!program_use(p, user, first) || !program_use(p, user, second)) return false;
+    if (fresh && rng_once_in(&p->rng, 4)) { /* never seen before, and seen empty: that says enough */
+        if (!program_drop(p, user, true) || !program_free(p, first) || !program_free(p, second)) return false;
+        return node(p, owner) && take_again(p, owner, size) && take_again(p, owner, size);
+    }
     if (rng_once_in(&p->rng, 4) && !program_link(p, user, owner)) return false;
-    if (!program_free(p, first) || (perhaps(p) && !program_drop(p, user))) return false;
+    if (!program_free(p, first) || (perhaps(p) && !program_drop(p, user, false))) return false;
     if (perhaps(p) && !program_link(p, user, owner)) return false;
     if (!program_free(p, second) || (perhaps(p) && !program_link(p, user, owner))) return false;
     return take_again(p, owner, size) && take_again(p, owner, size);

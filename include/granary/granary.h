@@ -209,7 +209,8 @@ GRANARY_API int granary_alloc(granary *g, size_t size, granary_stream stream, vo
 
 /* Frees a block, from any thread, in the order of the stream it was allocated on. NULL is allowed.
  * An address that is unknown, inside a block, or already free is refused and changes nothing.
- * Driver: never.  Capture: allowed.  Fails: INVALID, UNKNOWN_POINTER. */
+ * Driver: only for a block that other streams used: events are recorded, and some asked.
+ * Capture: allowed.  Fails: INVALID, UNKNOWN_POINTER, WRONG_CAPTURE. */
 GRANARY_API int granary_free(granary *g, void *ptr);
 
 /* Says that work on stream uses the block, beyond the stream it was allocated on. After granary_free
@@ -263,7 +264,7 @@ struct granary_pool_stats {
     int64_t allocated_bytes, active_bytes, reserved_bytes;
     int64_t live_blocks, pending_blocks;
 };
-/* Driver: never.  Capture: allowed.  Fails: INVALID, UNKNOWN_POOL. */
+/* Driver: asks events while blocks are pending.  Capture: allowed.  Fails: INVALID, UNKNOWN_POOL. */
 GRANARY_API int granary_pool_get_stats(granary *g, granary_pool pool, struct granary_pool_stats *out);
 
 /* While a scope is open, allocations that it matches come from its pool: those of the calling thread
@@ -299,7 +300,8 @@ GRANARY_API int granary_stream_destroy(granary *g, granary_stream stream);
 
 /* Call it before a stream that granary has seen is destroyed: a stream made later may have the same
  * handle and must not be taken for the old one. Its memory serves others once its work is complete.
- * granary_stream_destroy does it by itself. Unknown streams are fine.
+ * granary_stream_destroy does it by itself. Unknown streams are fine. A thread that has used its
+ * default stream (handle 2) calls it for that before it ends; nobody else can.
  * Driver: always.  Capture: allowed.  Fails: INVALID, BUSY (it is being captured), DRIVER, LOST. */
 GRANARY_API int granary_stream_destroyed(granary *g, granary_stream stream);
 
@@ -337,7 +339,7 @@ struct granary_stats {
     int64_t maps, unmaps;                  /* runs of address space backed, given up */
 };
 /* A consistent view: all figures belong to one moment.
- * Driver: never.  Capture: allowed.  Fails: INVALID. */
+ * Driver: asks events while blocks are pending.  Capture: allowed.  Fails: INVALID. */
 GRANARY_API int granary_get_stats(granary *g, struct granary_stats *out);
 /* Sets every peak to the current value.  Driver: never.  Capture: allowed.  Fails: INVALID. */
 GRANARY_API int granary_reset_peaks(granary *g);

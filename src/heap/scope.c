@@ -11,29 +11,36 @@ static struct gr_scope *scope_of(struct gr_list *link) {
 
 /* ---- finding ------------------------------------------------------------------------------ */
 
-struct question { /* an allocation that asks for its heap */
-    gr_cu_stream stream;
-    bool asked; /* the driver, which capture the stream is in */
+struct question {               /* an allocation that asks for its heap */
+    gr_cu_stream given, stream; /* as the caller names it, and normalised */
+    bool asked;                 /* the driver, which capture the stream is in */
     uint32_t capture;
 };
 
-/* Does a scope of these two kinds match? */
-static bool matches(granary *g, const struct gr_scope *scope, struct question *q) {
-    if (scope->kind == GR_SCOPE_THREAD) return scope->thread == gr_thread_number();
-    if (!q->asked) q->capture = gr_defer_capture_number(&g->defer, q->stream);
-    q->asked = true;
-    return q->capture != 0 && q->capture == scope->capture.number;
-}
+struct candidate { /* what is constant of a scope, copied because the scope may end meanwhile */
+    uint64_t name;
+    enum gr_scope_kind kind;
+    struct gr_heap *heap;
+    granary_stream_match match;
+    void *context;
+    uint32_t capture;
+};
 
-/* The newest scope older than `below` that matches, or asks its caller: copied to *out. Its heap gets
- * a guest, because scope and pool may end on another thread as soon as the lock is given back. */
-static bool next_candidate(granary *g, uint64_t below, struct question *q, struct gr_scope *out) {
+/* The newest scope older than `below`, those of other threads left out. Its heap gets a guest, because
+ * scope and pool may end on another thread as soon as the lock is given back. */
+static bool next_candidate(granary *g, uint64_t below, struct candidate *out) {
     bool found = false;
     gr_lock_take(&g->scope_lock);
     GR_LIST_FOR(link, &g->scopes) {
         const struct gr_scope *scope = scope_of(link);
-        if (scope->name >= below || (scope->kind == GR_SCOPE_THREAD && !matches(g, scope, q))) continue;
-        *out = *scope;
+        if (scope->name >= below || (scope->kind == GR_SCOPE_THREAD && scope->thread != gr_thread_number()))
+            continue;
+        *out = (struct candidate){.name = scope->name,
+                                  .kind = scope->kind,
+                                  .heap = scope->heap,
+                                  .match = scope->match,
+                                  .context = scope->context,
+                                  .capture = scope->kind == GR_SCOPE_CAPTURE ? scope->capture.number : 0};
         atomic_fetch_add_explicit(&out->heap->guests, 1, memory_order_acquire);
         found = true;
         break;
@@ -42,12 +49,27 @@ static bool next_candidate(granary *g, uint64_t below, struct question *q, struc
     return found;
 }
 
+/* Is the stream part of this capture? */
+static bool is_in(granary *g, uint32_t capture, struct question *q) {
+    if (!q->asked) q->capture = gr_defer_capture_number(&g->defer, q->stream);
+    q->asked = true;
+    return q->capture != 0 && q->capture == capture;
+}
+
+static bool matches(granary *g, const struct candidate *scope, struct question *q) {
+    switch (scope->kind) {
+    case GR_SCOPE_MATCH: return scope->match(q->given, scope->context) != 0;
+    case GR_SCOPE_CAPTURE: return is_in(g, scope->capture, q);
+    case GR_SCOPE_THREAD: break; /* the calling one's */
+    }
+    return true;
+}
+
 struct gr_heap *gr_scope_heap(granary *g, gr_cu_stream stream) {
-    struct question q = {.stream = gr_stream_normal(stream)};
-    struct gr_scope scope = {.name = UINT64_MAX};
-    while (next_candidate(g, scope.name, &q, &scope)) {
-        if (scope.kind == GR_SCOPE_MATCH ? scope.match(stream, scope.context) != 0 : matches(g, &scope, &q))
-            return scope.heap;
+    struct question q = {.given = stream, .stream = gr_stream_normal(stream)};
+    struct candidate scope = {.name = UINT64_MAX};
+    while (next_candidate(g, scope.name, &scope)) {
+        if (matches(g, &scope, &q)) return scope.heap;
         gr_scope_leave(scope.heap);
     }
     atomic_fetch_add_explicit(&g->own.guests, 1, memory_order_relaxed);

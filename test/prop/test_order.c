@@ -13,9 +13,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "support/program.h"
 
-enum { PROGRAMS = 120000, PROGRESS = 500000 };
+#if GR_CHECK > 0 /* builds that check, sanitizers among them, take their time */
+enum { PROGRAMS = 20000 };
+#else
+enum { PROGRAMS = 120000 };
+#endif
+enum { PROGRESS = 500000 };
 
 static uint64_t from_environment(const char *name, uint64_t otherwise) {
     const char *text = getenv(name);

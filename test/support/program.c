@@ -227,12 +227,13 @@ static void note_owner(struct program *p, int s, int pool) {
             p->pools[i].owners |= 1u << s;
 }
 
-static bool do_alloc(struct program *p) {
-    int s = program_pick_stream(p), place = 0;
+bool program_alloc(struct program *p, int s, size_t size, struct program_block **out) {
+    int place = 0;
+    *out = NULL;
     bool node = program_capturing(p, s);
     while (place < PROGRAM_BLOCKS && p->blocks[place].ptr) place++;
     if (place == PROGRAM_BLOCKS || (node && (p->scope_count || p->streams[s].loose))) return true;
-    struct program_call call = {.kind = PROGRAM_ALLOC, .size = pick_size(p), .stream = p->streams[s].handle};
+    struct program_call call = {.kind = PROGRAM_ALLOC, .size = size, .stream = p->streams[s].handle};
     int status = program_call(p, &call);
     program_say(p, "alloc %zu on s%d: %d, %p, id %llu%s", call.size, s, status, call.ptr,
                 (unsigned long long)p->ids + 1, node ? " in capture" : "");
@@ -250,6 +251,7 @@ static bool do_alloc(struct program *p) {
         note_reuse(p, b);
     }
     note_owner(p, s, b->pool);
+    *out = b;
     for (int i = 0; i < PROGRAM_BLOCKS; i++) {
         const struct program_block *o = &p->blocks[i];
         if (o->ptr && i != place && o->ptr < b->ptr + b->size && b->ptr < o->ptr + o->size)
@@ -258,7 +260,12 @@ static bool do_alloc(struct program *p) {
     return true;
 }
 
-static bool free_block(struct program *p, struct program_block *b) {
+static bool do_alloc(struct program *p) {
+    struct program_block *b;
+    return program_alloc(p, program_pick_stream(p), pick_size(p), &b);
+}
+
+bool program_free(struct program *p, struct program_block *b) {
     struct program_call call = {.kind = PROGRAM_FREE, .ptr = b->ptr};
     if (b->owner >= 0 && b->declared && program_capturing(p, b->owner)) {
         p->freed[p->freed_next % GR_COUNT(p->freed)].ptr = b->ptr;
@@ -276,11 +283,11 @@ static bool free_block(struct program *p, struct program_block *b) {
 
 static bool do_free(struct program *p) {
     struct program_block *b = pick_block(p);
-    return !b || b->pins ? true : free_block(p, b);
+    return !b || b->pins ? true : program_free(p, b);
 }
 
 /* May only be refused when stream and owner are in two captures. */
-static bool declare(struct program *p, struct program_block *b, int s, bool *refused) {
+bool program_declare(struct program *p, struct program_block *b, int s, bool *refused) {
     struct program_call call = {.kind = PROGRAM_RECORD_STREAM, .ptr = b->ptr, .stream = p->streams[s].handle};
     int status = program_call(p, &call);
     program_say(p, "record_stream id %llu, s%d: %d", (unsigned long long)b->id, s, status);
@@ -308,7 +315,7 @@ static bool may_use(struct program *p, int s, struct program_block *b) {
     return b->owner >= 0 && p->streams[b->owner].capture < 0;
 }
 
-static bool use(struct program *p, int s, struct program_block *b) {
+bool program_use(struct program *p, int s, struct program_block *b) {
     struct program_stream *stream = &p->streams[s];
     if (!may_use(p, s, b)) return true;
     if (stream->capture >= 0) {
@@ -334,7 +341,7 @@ static bool do_use(struct program *p) {
     for (int attempt = 0; attempt < 6; attempt++) {
         struct program_block *b = pick_block(p);
         int s = program_pick_stream(p);
-        if (b && may_use(p, s, b)) return use(p, s, b);
+        if (b && may_use(p, s, b)) return program_use(p, s, b);
     }
     return true;
 }
@@ -347,20 +354,20 @@ static bool do_share(struct program *p) {
     if (b && b->owner == s) s = (s + 1) % p->width;
     if (!b || b->owner < 0 || b->owner == s) return true;
     int from = p->streams[b->owner].capture, to = p->streams[s].capture;
-    if (!use(p, b->owner, b) || !declare(p, b, s, &refused)) return false;
+    if (!program_use(p, b->owner, b) || !program_declare(p, b, s, &refused)) return false;
     if (refused || (to >= 0 && from != to) || (from >= 0 && !program_capturing(p, b->owner))) return true;
-    if (!program_link(p, b->owner, s) || !use(p, s, b)) return false;
+    if (!program_link(p, b->owner, s) || !program_use(p, s, b)) return false;
     if (rng_once_in(&p->rng, 2) && !program_link(p, s, b->owner)) return false;
     if (b->pins || rng_once_in(&p->rng, 2)) return true;
     /* Terminals that were dropped can be missed only if they were seen: the free looks at those of both. */
     bool seen = from >= 0 && b->capture == p->captures[from].serial && b->declared == 1u << s;
-    return free_block(p, b) && (!seen || !rng_once_in(&p->rng, 8) || program_drop(p, s));
+    return program_free(p, b) && (!seen || !rng_once_in(&p->rng, 8) || program_drop(p, s, false));
 }
 
 static bool do_declare(struct program *p) {
     struct program_block *b = pick_block(p);
     bool refused;
-    return !b || declare(p, b, program_pick_stream(p), &refused);
+    return !b || program_declare(p, b, program_pick_stream(p), &refused);
 }
 
 /* ---- the device ------------------------------------------------------------------------------- */
@@ -493,7 +500,9 @@ static const struct {
                   {program_pool_make, 3},
                   {program_capture_begin, 6},
                   {program_capture_step, 10},
-                  {program_launch, 10}};
+                  {program_launch, 10},
+                  {program_carry, 2},
+                  {program_loosen, 2}};
 
 /* What no capture of the process may see, from any thread. */
 static uint64_t forbidden(const struct program *p) {
@@ -535,11 +544,11 @@ static bool finish(struct program *p) {
     for (int i = 0; i < PROGRAM_GRAPHS; i++)
         if (!program_graph_end(p, i)) return false;
     for (int b = 0; b < PROGRAM_BLOCKS; b++)
-        if (p->blocks[b].ptr && rng_once_in(&p->rng, 2) && !free_block(p, &p->blocks[b])) return false;
+        if (p->blocks[b].ptr && rng_once_in(&p->rng, 2) && !program_free(p, &p->blocks[b])) return false;
     for (int i = 0; i < PROGRAM_POOLS; i++)
         if (!program_pool_end(p, i)) return false;
     for (int b = 0; b < PROGRAM_BLOCKS; b++)
-        if (p->blocks[b].ptr && !free_block(p, &p->blocks[b])) return false;
+        if (p->blocks[b].ptr && !program_free(p, &p->blocks[b])) return false;
     granary_set_limit(p->g, GRANARY_UNLIMITED);
     granary_sim_run_all();
     if (granary_trim(p->g, 0, NULL) != GRANARY_OK) return program_fault(p, "the last trim fails");

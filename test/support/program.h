@@ -152,11 +152,23 @@ bool program_link(struct program *p, int from,
 bool program_sync(struct program *p); /* the host waits for everything; no capture is open */
 void program_host_order(struct program *p);
 
+/* Operations on blocks; false after a fault. */
+bool program_alloc(struct program *p, int stream, size_t size,
+                   struct program_block **out); /* NULL: none, and no fault */
+bool program_free(struct program *p, struct program_block *b);
+bool program_declare(struct program *p, struct program_block *b, int stream, bool *refused);
+bool program_use(struct program *p, int stream, struct program_block *b); /* if a correct user may */
+
+/* Shapes that random operations seldom make by themselves (program_shapes.c). */
+bool program_carry(struct program *p);
+bool program_loosen(struct program *p);
+
 /* Operations on captures, graphs and pools (program_graph.c); false after a fault. */
 bool program_capture_begin(struct program *p);
+bool program_capture_begin_on(struct program *p, int stream, int pool);
 bool program_capture_step(struct program *p);
-bool program_drop(struct program *p,
-                  int stream); /* a member forgets its terminals, in one of the ways there are */
+/* A member forgets its terminals, in one of the ways there are; empty: by having none. */
+bool program_drop(struct program *p, int stream, bool empty);
 bool program_capture_close(struct program *p, int capture);
 bool program_launch(struct program *p);
 bool program_graph_end(struct program *p, int graph);

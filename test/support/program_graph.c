@@ -51,7 +51,11 @@ bool program_pool_end(struct program *p, int place) {
 /* ---- captures --------------------------------------------------------------------------------- */
 
 bool program_capture_begin(struct program *p) {
-    int place = 0, s = program_pick_stream(p), pool = (int)rng_below(&p->rng, PROGRAM_POOLS);
+    return program_capture_begin_on(p, program_pick_stream(p), (int)rng_below(&p->rng, PROGRAM_POOLS));
+}
+
+bool program_capture_begin_on(struct program *p, int s, int pool) {
+    int place = 0;
     while (place < PROGRAM_CAPTURES && p->captures[place].phase != PROGRAM_NONE) place++;
     if (place == PROGRAM_CAPTURES || p->streams[s].capture >= 0 || !p->pools[pool].pool ||
         p->pools[pool].scopes)
@@ -93,14 +97,16 @@ static bool replace_terminals(struct program *p, int s) {
     gr_cu_node node;
     size_t count;
     granary_stream handle = p->streams[s].handle;
-    return CU(p, cuStreamGetCaptureInfo, handle, &status, &id, &graph, &nodes, &edges, &count) &&
-           CU(p, cuGraphAddEmptyNode, &node, graph, nodes, count) &&
+    if (!CU(p, cuStreamGetCaptureInfo, handle, &status, &id, &graph, &nodes, &edges, &count)) return false;
+    for (size_t i = 0; i < count; i++) /* a plain dependency on each would say more than the edges do */
+        if (edges[i].type != GR_CU_EDGE_DEFAULT) return true;
+    return CU(p, cuGraphAddEmptyNode, &node, graph, nodes, count) &&
            CU(p, cuStreamUpdateCaptureDependencies, handle, &node, NULL, 1, GR_CU_DEPENDENCIES_SET);
 }
 
 /* What the stream did in the capture is not ordered before what it does next. A correct user counts on
  * nothing then: no order that the stream had, and no memory in its order. */
-bool program_drop(struct program *p, int s) {
+bool program_drop(struct program *p, int s, bool empty) {
     int status = 0;
     unsigned long long id;
     gr_cu_graph graph;
@@ -112,7 +118,7 @@ bool program_drop(struct program *p, int s) {
     granary_stream handle = p->streams[s].handle;
     if (s == p->captures[p->streams[s].capture].origin) return true;
     if (!CU(p, cuStreamGetCaptureInfo, handle, &status, &id, &graph, &nodes, &edges, &count)) return false;
-    bool overtake = count <= 16 && rng_once_in(&p->rng, 2);
+    bool overtake = !empty && count <= 16 && rng_once_in(&p->rng, 2);
     for (size_t i = 0; i < count && overtake; i++) {
         kept[i] = nodes[i];
         programmatic[i] = (struct gr_cu_edge){.from_port = 1, .type = GR_CU_EDGE_PROGRAMMATIC};
@@ -126,7 +132,7 @@ bool program_drop(struct program *p, int s) {
     for (int b = 0; b < PROGRAM_BLOCKS; b++) /* where they were allocated is not known any more */
         if (p->blocks[b].owner == s && p->blocks[b].capture == p->captures[p->streams[s].capture].serial)
             p->blocks[b].born = UINT32_MAX;
-    if (rng_once_in(&p->rng, 2)) return true;
+    if (empty || rng_once_in(&p->rng, 2)) return true;
     return program_cu(p, granary_sim_use(handle, &p->seed, 0, 0, 0, "node of no memory"), "kernel");
 }
 

@@ -34,11 +34,12 @@ static const struct {
     {"2 MiB, free, 0.5 MiB", "a 0 2097152 0\nf 0\na 1 524288 0\n", {22, 22}, 2},
 };
 
-static const char *const mode_conf[MODES] = {"expandable_segments:False", "expandable_segments:True"};
+static const char *const mode_conf[CASE_MODES] = {"expandable_segments:False", "expandable_segments:True",
+                                                  "expandable_segments:True,reclaim:eager"};
 
 int cases_run(enum replay_driver driver, struct case_result results[CASES], struct problem *problem) {
     for (int i = 0; i < CASES; i++) {
-        for (int mode = 0; mode < MODES; mode++) {
+        for (int mode = 0; mode < CASE_MODES; mode++) {
             struct replay_setup setup = {.driver = driver, .conf = mode_conf[mode]};
             struct replay_result result;
             struct trace trace;
@@ -58,6 +59,7 @@ void cases_print(const struct case_result results[CASES]) {
     static const char *const headings[] = {"exact cases, peak reserved in MiB",
                                            "classic",
                                            "expandable",
+                                           "reclaim:eager",
                                            "PyTorch classic",
                                            "PyTorch expandable",
                                            "bound"};
@@ -68,7 +70,7 @@ void cases_print(const struct case_result results[CASES]) {
     table_rule(&table);
     for (int i = 0; i < CASES; i++) {
         table_put(&table, "%s", cases[i].what);
-        for (int mode = 0; mode < MODES; mode++)
+        for (int mode = 0; mode < CASE_MODES; mode++)
             table_put(&table, "%.0f", (double)results[i].reserved[mode] / MIB);
         for (int mode = 0; mode < MODES; mode++) table_put(&table, "%d", cases[i].pytorch[mode]);
         table_put(&table, "%d", cases[i].bound);
@@ -86,6 +88,7 @@ void cases_json(const struct case_result results[CASES], FILE *to) {
             fprintf(to, ",\"%s_bytes\":%llu,\"pytorch_%s_bytes\":%lld", recorded_mode_names[mode],
                     (unsigned long long)results[i].reserved[mode], recorded_mode_names[mode],
                     (long long)cases[i].pytorch[mode] * MIB);
+        fprintf(to, ",\"eager_bytes\":%llu", (unsigned long long)results[i].reserved[EAGER]);
         fprintf(to, ",\"bound_bytes\":%lld}%s\n", (long long)cases[i].bound * MIB, i + 1 < CASES ? "," : "");
     }
     fputs("]", to);

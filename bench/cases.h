@@ -9,10 +9,10 @@
 #include "recorded.h"
 #include "tool/replay.h"
 
-enum { CASES = 4 };
+enum { CASES = 4, EAGER = MODES, CASE_MODES };
 
 struct case_result {
-    uint64_t reserved[MODES]; /* peak, in bytes */
+    uint64_t reserved[CASE_MODES]; /* peak, in bytes: classic, expandable, expandable with reclaim:eager */
 };
 
 /* Returns 0, or -1 with the problem. driver is not AUTO. */

@@ -257,6 +257,15 @@ static void finish_free(struct gr_pool *pool, struct gr_block *b) {
         gr_pool_put(pool, b);
 }
 
+void gr_heap_serve(granary *g, struct gr_pool *pool, struct gr_block *b, size_t rounded, size_t requested,
+                   void **out) {
+    gr_lock_take(&pool->lock);
+    gr_pool_retake(pool, b, rounded, requested);
+    bool over = hand_out(pool, b, requested, out);
+    gr_lock_give(&pool->lock);
+    if (over) gr_ledger_settle(&g->ledger, &pool->tally);
+}
+
 int gr_heap_retake(granary *g, struct gr_block *b, struct gr_stream *stream, size_t rounded, size_t requested,
                    void **out) {
     struct gr_pool *pool = gr_slab_owner(b);

@@ -98,6 +98,10 @@ static inline size_t gr_heap_held(const granary *g) {
 /* One attempt to serve a request from a pool. OK, OUT_OF_MEMORY (nothing fits), HOST_MEMORY. */
 GR_MUST int gr_heap_try(granary *g, struct gr_pool *pool, size_t rounded, size_t requested, void **out);
 
+/* Hands out a MOVING block of the pool, cut to the request. Cannot fail. */
+void gr_heap_serve(granary *g, struct gr_pool *pool, struct gr_block *b, size_t rounded, size_t requested,
+                   void **out);
+
 /* A PENDING block of another stream's pool that a capture has proved free for `stream` as well is
  * handed out once more, used by both from here on. */
 GR_MUST int gr_heap_retake(granary *g, struct gr_block *b, struct gr_stream *stream, size_t rounded,

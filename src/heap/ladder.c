@@ -167,37 +167,40 @@ static int plan(granary *g, struct gr_pool *pool, size_t rounded, struct gr_grow
     }
 }
 
-/* Backs every hole of the growth, or none. */
+/* Backs every hole of the growth, or none; what the driver does not let go again stays as free memory. */
 static int back(granary *g, struct gr_pool *pool, struct gr_growth *growth, struct gr_list *loose) {
     struct gr_range *range = &growth->segment->range;
     struct gr_block *b;
     for (b = gr_grow_next(growth, NULL); b; b = gr_grow_next(growth, b)) {
         if (!gr_table_cover(&g->table, b->addr, b->size, pool->class == GR_SMALL)) return GRANARY_HOST_MEMORY;
-        int status = supply(g, pool, granules_of(g, b->size), loose);
-        if (status != GRANARY_OK) return status;
+        int supplied = supply(g, pool, granules_of(g, b->size), loose);
+        if (supplied != GRANARY_OK) return supplied;
     }
-    struct gr_list mapped; /* extents in place, to be taken out again if a later hole fails */
+    struct gr_list mapped; /* extents in place, in rising order */
+    size_t in_place = 0;   /* granules */
+    int status = GRANARY_OK;
     gr_list_init(&mapped);
-    while ((b = gr_grow_next(growth, NULL)) != NULL) {
+    while (status == GRANARY_OK && (b = gr_grow_next(growth, NULL)) != NULL) {
         size_t slot = gr_range_slot_of(range, b->addr), end = slot + granules_of(g, b->size);
-        int status = gr_range_map(range, &g->driver, slot, end - slot, loose);
-        if (status == GRANARY_OK) {
-            while (slot < end) {
-                gr_list_append(&mapped, &range->slot[slot]->link);
-                slot += range->slot[slot]->granules;
-            }
-            continue;
+        status = gr_range_map(range, &g->driver, slot, end - slot, loose);
+        while (status == GRANARY_OK && slot < end) {
+            struct gr_extent *extent = range->slot[slot];
+            gr_list_append(&mapped, &extent->link);
+            slot += extent->granules;
+            in_place += extent->granules;
         }
-        while (!gr_list_empty(&mapped)) {
-            struct gr_extent *extent = GR_CONTAINER(mapped.next, struct gr_extent, link);
-            gr_list_remove(&extent->link);
-            if (gr_range_unmap(range, &g->driver, extent) == GRANARY_OK) gr_list_append(loose, &extent->link);
-        }
-        return status;
+    }
+    /* Taken out again from the right, so that what cannot be is the left part of a block. */
+    while (status != GRANARY_OK && !gr_list_empty(&mapped)) {
+        struct gr_extent *extent = GR_CONTAINER(mapped.prev, struct gr_extent, link);
+        if (gr_range_unmap(range, &g->driver, extent) != GRANARY_OK) break;
+        gr_list_remove(&extent->link);
+        gr_list_append(loose, &extent->link);
+        in_place -= extent->granules;
     }
     while (!gr_list_empty(&mapped)) gr_list_remove(mapped.next);
-    gr_ledger_map(&g->ledger, pool->class, growth->missing * g->extents.granule);
-    return GRANARY_OK;
+    if (in_place > 0) gr_ledger_map(&g->ledger, pool->class, in_place * g->extents.granule);
+    return status;
 }
 
 static int grow_on_range(granary *g, struct gr_pool *pool, size_t rounded) {
@@ -236,7 +239,9 @@ static int open_classic(granary *g, struct gr_segment *segment, struct gr_block 
     }
 }
 
-static int grow_classic(granary *g, struct gr_pool *pool, size_t rounded) {
+/* Makes a segment and serves the request from it: best fit over the pool might refuse the fresh block as
+ * oversize. */
+static int grow_classic(granary *g, struct gr_pool *pool, size_t rounded, size_t requested, void **out) {
     size_t bytes = gr_sizing_segment(rounded);
     struct gr_segment *segment = gr_host_take(1, sizeof(*segment), 8);
     struct gr_block *first = segment ? prepare_segment(pool) : NULL;
@@ -253,10 +258,10 @@ static int grow_classic(granary *g, struct gr_pool *pool, size_t rounded) {
     }
     gr_lock_take(&pool->lock);
     gr_pool_add_segment(pool, segment);
-    gr_pool_put(pool, segment->first);
     gr_lock_give(&pool->lock);
     g->classic_bytes += bytes;
     gr_ledger_segment_alloc(&g->ledger, pool->class, bytes);
+    gr_heap_serve(g, pool, first, rounded, requested, out);
     return GRANARY_OK;
 }
 
@@ -389,7 +394,9 @@ int gr_ladder_climb(granary *g, struct gr_pool *pool, size_t rounded, size_t req
         }
         if (rounded > g->driver.facts.total_bytes)
             break; /* no device call for what no state of this device can hold */
-        status = pool->expandable ? grow_on_range(g, pool, rounded) : grow_classic(g, pool, rounded);
+        status = pool->expandable ? grow_on_range(g, pool, rounded)
+                                  : grow_classic(g, pool, rounded, requested, out);
+        if (status == GRANARY_OK && !pool->expandable) break;
         if (status == GRANARY_OK) continue;
         if (status != GRANARY_OUT_OF_MEMORY && status != GRANARY_OVER_LIMIT) break;
         if (borrow(g, pool, rounded, requested, out)) {

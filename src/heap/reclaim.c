@@ -44,12 +44,15 @@ static void unclaim(struct gr_pool *pool, struct gr_idle *idle) {
 }
 
 /* Claims idle memory of the pool that is proved idle: without waiting, or after waiting for the one
- * event that proves it. */
-static bool claim_proved(granary *g, struct gr_pool *pool, size_t want, int wait, struct gr_idle *out) {
+ * event that proves it. False: there is none, or it cannot be proved; *status says what refused. */
+static bool claim_proved(granary *g, struct gr_pool *pool, size_t want, int wait, struct gr_idle *out,
+                         int *status) {
+    *status = GRANARY_OK;
     if (claim(pool, want, pool->stream->done, out)) return true;
     if (!claim(pool, want, UINT32_MAX, out)) return false;
     if (gr_stream_idle(pool->stream, &g->driver, out->epoch)) return true;
-    if (wait && gr_stream_wait(pool->stream, &g->driver, out->epoch) == GRANARY_OK) return true;
+    if (wait) *status = gr_stream_wait(pool->stream, &g->driver, out->epoch);
+    if (wait && *status == GRANARY_OK) return true;
     unclaim(pool, out);
     return false;
 }
@@ -96,9 +99,10 @@ static size_t take_from(granary *g, struct gr_pool *pool, size_t want, int wait,
     struct gr_heap *heap = pool ? pool->route->heap : NULL;
     if (!pool || !pool->expandable || !open_to_reclaim(heap)) return 0;
     if (heap->unproved && !(wait && prove_heap(g, heap))) return 0;
-    if (!claim_proved(g, pool, want * g->extents.granule, wait, &idle)) return 0;
-    if (strip(g, pool, &idle, loose, &granules) != GRANARY_OK) return granules;
-    return granules;
+    int status;
+    if (!claim_proved(g, pool, want * g->extents.granule, wait, &idle, &status)) return 0;
+    status = strip(g, pool, &idle, loose, &granules);
+    return granules; /* what was got serves, whatever stopped it */
 }
 
 size_t gr_reclaim_take(granary *g, struct gr_pool *beneficiary, size_t want, bool may_wait,
@@ -177,7 +181,11 @@ static int trim_pool(granary *g, struct gr_pool *pool, size_t keep) {
             if (release_classic(g, pool) == 0) break;
             continue;
         }
-        if (!claim_proved(g, pool, gr_heap_held(g) - keep, 1, &idle)) break;
+        if (!claim_proved(g, pool, gr_heap_held(g) - keep, 1, &idle, &status)) {
+            if (status == GRANARY_BUSY)
+                status = GRANARY_OK; /* another thread's default stream: not ours to wait for */
+            break;
+        }
         gr_list_init(&loose);
         status = strip(g, pool, &idle, &loose, &granules);
         release_all(g, &loose);

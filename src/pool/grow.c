@@ -78,7 +78,7 @@ static void claim(struct gr_pool *pool, struct gr_block *b) {
 int gr_grow_plan(struct gr_pool *pool, size_t rounded, struct gr_growth *out) {
     struct place best = {0};
     size_t granule = 0;
-    if (!gr_slab_reserve(&pool->blocks, 2)) return GRANARY_HOST_MEMORY;
+    if (!gr_slab_reserve(&pool->blocks, 3)) return GRANARY_HOST_MEMORY;
     gr_pool_settle(pool);
     for (struct gr_block *hole = gr_index_find(&pool->holes, 1); hole;
          hole = gr_index_next(&pool->holes, hole)) {
@@ -109,6 +109,7 @@ int gr_grow_plan(struct gr_pool *pool, size_t rounded, struct gr_growth *out) {
     }
     out->first = best.first;
     out->last = best.last;
+    out->spare = gr_slab_take(&pool->blocks); /* now: hits may use up what the slab has */
     for (struct gr_block *b = best.first;; b = b->next) {
         claim(pool, b);
         if (b == best.last) break;
@@ -116,8 +117,13 @@ int gr_grow_plan(struct gr_pool *pool, size_t rounded, struct gr_growth *out) {
     return GRANARY_OK;
 }
 
-static bool backed(const struct gr_segment *segment, const struct gr_block *b) {
-    return segment->range.slot[gr_range_slot_of(&segment->range, b->addr)] != NULL;
+/* Granules of b from its left end that have memory behind them. */
+static size_t backed(const struct gr_segment *segment, const struct gr_block *b) {
+    const struct gr_range *range = &segment->range;
+    size_t from = gr_range_slot_of(range, b->addr), to = gr_range_slot_of(range, gr_block_end(b) - 1) + 1;
+    size_t at = from;
+    while (at < to && range->slot[at]) at++;
+    return at - from;
 }
 
 struct gr_block *gr_grow_next(const struct gr_growth *growth, const struct gr_block *after) {
@@ -128,12 +134,17 @@ struct gr_block *gr_grow_next(const struct gr_growth *growth, const struct gr_bl
 
 void gr_grow_finish(struct gr_pool *pool, struct gr_growth *growth) {
     struct gr_block *stop = growth->last->next;
+    const size_t granule = growth->segment->range.granule;
+    gr_slab_give(&pool->blocks, growth->spare);
     for (struct gr_block *b = growth->first, *next; b != stop; b = next) {
         next = b->next; /* putting b may join it to the left, never to a MOVING right neighbour */
-        if (backed(growth->segment, b)) {
-            gr_pool_put(pool, b);
-        } else {
+        size_t bytes = backed(growth->segment, b) * granule;
+        if (bytes == 0) {
             gr_pool_put_hole(pool, b);
+        } else {
+            /* A block that had memory before may begin and end inside granules: it is backed all over. */
+            if (bytes < b->size) gr_pool_put_hole(pool, gr_block_split(&pool->blocks, b, bytes));
+            gr_pool_put(pool, b);
         }
         if (next == stop) break;
     }

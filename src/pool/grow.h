@@ -19,6 +19,7 @@ struct gr_growth {
     struct gr_segment *segment;
     struct gr_block *first, *last; /* MOVING, neighbours */
     size_t missing;                /* granules to map */
+    struct gr_block *spare;        /* a tile, should only a part of a block get its memory */
 };
 
 /* OK; OUT_OF_MEMORY when no run is long enough (the pool needs another range); HOST_MEMORY. */

@@ -93,7 +93,7 @@ static inline struct gr_block *gr_pool_again(struct gr_pool *pool, size_t rounde
  * HOST_MEMORY when cutting needs a tile and there is none. Changes nothing on failure. */
 GR_MUST int gr_pool_take(struct gr_pool *pool, size_t rounded, size_t requested, struct gr_block **out);
 
-/* A PENDING block is handed out again without passing the index; what is too much becomes FREE if
+/* A PENDING or MOVING block is handed out without passing the index; what is too much becomes FREE if
  * there is a tile for it. Cannot fail. */
 void gr_pool_retake(struct gr_pool *pool, struct gr_block *b, size_t rounded, size_t requested);
 

@@ -28,7 +28,6 @@ static void configure(struct granary_sim_config *sim, struct granary_options *op
     options->expandable_segments = !classic;
     options->handle_cache_bytes = rng_once_in(&rng, 3) ? 16 * GR_MIB : 0;
     options->max_split_size = classic && rng_once_in(&rng, 3) ? 23 * GR_MIB : GRANARY_UNLIMITED;
-    if (!FIXTURE_OPEN_QUESTIONS) options->max_split_size = GRANARY_UNLIMITED; /* see test_ladder.c */
 }
 
 static void compare(void) {

@@ -11,9 +11,6 @@
 
 #include "base/base.h"
 
-/* Tests that fail because of a fault that is known and not mended yet run with this variable set. */
-#define FIXTURE_OPEN_QUESTIONS (getenv("GRANARY_TEST_OPEN") != NULL)
-
 /* Changes the configuration before it is opened; NULL in its place changes nothing. */
 typedef void fixture_change(struct granary_sim_config *sim, struct granary_options *options);
 

@@ -79,8 +79,8 @@ static void of_64_mib_split_20(struct granary_sim_config *sim, struct granary_op
     options->max_split_size = 20 * GR_MIB;
 }
 
-/* Hangs as of this writing: a fresh segment of 20 MiB counts as oversize, is refused for the request
- * that it was made for, given back, and made again, for ever. */
+/* A fresh segment of 20 MiB counts as oversize here, and best fit would refuse it for the very request
+ * that it was made for. */
 START_TEST(a_fresh_classic_segment_serves_the_request_that_it_was_made_for) {
     g = fixture_open(of_64_mib_split_20);
     fixture_watchdog(3);
@@ -288,8 +288,7 @@ Suite *suite_ladder(void) {
     tcase_add_test(cases, a_miss_maps_only_the_shortfall);
     tcase_add_test(cases, a_small_request_takes_one_granule);
     tcase_add_test(cases, classic_misses_take_segments_as_pytorch_does);
-    if (FIXTURE_OPEN_QUESTIONS)
-        tcase_add_test(cases, a_fresh_classic_segment_serves_the_request_that_it_was_made_for);
+    tcase_add_test(cases, a_fresh_classic_segment_serves_the_request_that_it_was_made_for);
     tcase_add_test(cases, cached_handles_serve_before_new_ones_are_created);
     tcase_add_test(cases, idle_memory_of_another_stream_serves_before_failure_and_is_counted_as_moved);
     tcase_add_test(cases, a_request_larger_than_the_device_makes_no_device_call);

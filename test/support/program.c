@@ -502,7 +502,8 @@ static const struct {
                   {program_capture_step, 10},
                   {program_launch, 10},
                   {program_carry, 2},
-                  {program_loosen, 2}};
+                  {program_loosen, 2},
+                  {program_lend, 2}};
 
 /* What no capture of the process may see, from any thread. */
 static uint64_t forbidden(const struct program *p) {

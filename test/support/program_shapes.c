@@ -78,3 +78,23 @@ bool program_loosen(struct program *p) {
     if (!program_free(p, second) || (perhaps(p) && !program_link(p, user, owner))) return false;
     return take_again(p, owner, size) && take_again(p, owner, size);
 }
+
+/* A block that another stream of the capture may get, and then the first again. */
+bool program_lend(struct program *p) {
+    int owner = program_pick_stream(p), user = (owner + 1) % p->width, capture = p->streams[owner].capture;
+    struct program_block *b;
+    bool refused = false;
+    size_t size = some_size(p);
+    if (p->options.capture_reuse != GRANARY_REUSE_GRAPH || !program_capturing(p, owner)) return true;
+    if (p->streams[user].capture >= 0 && p->streams[user].capture != capture) return true;
+    if (!program_alloc(p, owner, size, &b) || !b) return !p->words[0];
+    if (!program_use(p, owner, b) || !program_link(p, owner, user) || !program_declare(p, b, user, &refused))
+        return false;
+    if (!program_use(p, user, b) || !program_link(p, user, owner) || !program_free(p, b)) return false;
+    if (!program_link(p, owner, user) || (perhaps(p) && !program_link(p, user, owner))) return false;
+    if (!program_alloc(p, user, size, &b) || !b) return !p->words[0];
+    if (!program_use(p, user, b)) return false;
+    if (rng_once_in(&p->rng, 4) && !program_link(p, user, owner)) return false;
+    if (!program_free(p, b) || (rng_once_in(&p->rng, 4) && !program_link(p, user, owner))) return false;
+    return node(p, owner) && take_again(p, owner, size);
+}

@@ -198,6 +198,11 @@ static bool hand_out(struct gr_pool *pool, struct gr_block *b, size_t requested,
     return gr_ledger_alloc(&pool->tally, b->size, requested);
 }
 
+/* With the pool's lock given back. */
+static inline void settle(granary *g, struct gr_pool *pool) {
+    gr_ledger_settle(&g->ledger, &pool->tally);
+}
+
 int gr_heap_try(granary *g, struct gr_pool *pool, size_t rounded, size_t requested, void **out) {
     int status = GRANARY_OK;
     bool over = false;
@@ -206,7 +211,7 @@ int gr_heap_try(granary *g, struct gr_pool *pool, size_t rounded, size_t request
     if (!b) status = gr_pool_take(pool, rounded, requested, &b);
     if (GR_LIKELY(status == GRANARY_OK)) over = hand_out(pool, b, requested, out);
     gr_lock_give(&pool->lock);
-    if (GR_UNLIKELY(over)) gr_ledger_settle(&g->ledger, &pool->tally);
+    if (GR_UNLIKELY(over)) settle(g, pool);
     return status;
 }
 
@@ -282,7 +287,7 @@ int gr_heap_retake(granary *g, struct gr_block *b, struct gr_stream *stream, siz
         finish_free(pool, b);
     }
     gr_lock_give(&pool->lock);
-    if (over) gr_ledger_settle(&g->ledger, &pool->tally);
+    if (over) settle(g, pool);
     return status;
 }
 

@@ -9,12 +9,27 @@ function slurp(path,    text, line) {
     return text
 }
 
-function change(    text, at, rest) {
+# A pattern for the text, however it is broken into lines.
+function pattern(words,    out, i, c) {
+    out = ""
+    gsub(/[ \n]+/, " ", words)
+    for (i = 1; i <= length(words); i++) {
+        c = substr(words, i, 1)
+        if (c == " ") out = out "[ \n]+"
+        else if (c ~ /[A-Za-z0-9_]/) out = out c
+        else out = out "[" (c == "^" || c == "\\" ? "\\" c : c) "]"
+        if (c == "(") out = out "[ \n]*"
+    }
+    return out
+}
+
+function change(    text, at, size, rest) {
     if (path == "" || number != current || tree == "") return
     text = slurp(tree "/" path)
-    at = index(text, old)
-    rest = substr(text, at + length(old))
-    if (at == 0 || index(rest, old) > 0) {
+    at = match(text, pattern(old))
+    size = RLENGTH
+    rest = substr(text, at + size)
+    if (at == 0 || match(rest, pattern(old)) > 0) {
         print path ": the text of mutant " current " occurs " (at ? "more than once" : "nowhere") > "/dev/stderr"
         failed = 1
         return

@@ -503,7 +503,8 @@ static const struct {
                   {program_launch, 10},
                   {program_carry, 2},
                   {program_loosen, 2},
-                  {program_lend, 2}};
+                  {program_lend, 2},
+                  {program_outlast, 2}};
 
 /* What no capture of the process may see, from any thread. */
 static uint64_t forbidden(const struct program *p) {

@@ -163,6 +163,7 @@ bool program_use(struct program *p, int stream, struct program_block *b); /* if 
 bool program_carry(struct program *p);
 bool program_loosen(struct program *p);
 bool program_lend(struct program *p);
+bool program_outlast(struct program *p);
 
 /* Operations on captures, graphs and pools (program_graph.c); false after a fault. */
 bool program_capture_begin(struct program *p);

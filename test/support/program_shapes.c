@@ -98,3 +98,22 @@ bool program_lend(struct program *p) {
     if (!program_free(p, b) || (rng_once_in(&p->rng, 4) && !program_link(p, user, owner))) return false;
     return node(p, owner) && take_again(p, owner, size);
 }
+
+/* A use is declared in a capture, and goes on when that is over. */
+bool program_outlast(struct program *p) {
+    int owner = program_pick_stream(p), user = (owner + 1) % p->width,
+        place = (int)rng_below(&p->rng, PROGRAM_POOLS);
+    struct program_block *b;
+    bool refused = false;
+    size_t size = some_size(p);
+    if (p->streams[owner].capture >= 0 || p->streams[user].capture >= 0 || p->scope_count) return true;
+    if (!program_alloc(p, owner, size, &b) || !b || !program_use(p, owner, b)) return !p->words[0];
+    if (!program_capture_begin_on(p, user, place)) return false;
+    int capture = p->streams[user].capture;
+    if (capture < 0) return true;
+    if (!program_declare(p, b, user, &refused) || !node(p, user)) return false;
+    while (p->captures[capture].phase != PROGRAM_NONE)
+        if (!program_capture_close(p, capture)) return false;
+    if (!program_link(p, owner, user) || !program_use(p, user, b) || !program_free(p, b)) return false;
+    return take_again(p, owner, size);
+}

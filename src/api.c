@@ -408,6 +408,8 @@ int granary_scope_end(granary *g, granary_scope scope) {
 int granary_capture_begin(granary *g, granary_pool pool, granary_stream stream, granary_capture *out) {
     if (!g) return GRANARY_INVALID;
     if (!out) return fail(g, "granary_capture_begin", GRANARY_INVALID, "out is NULL");
+    if (pool == 0) /* graphs keep their addresses: the default pool could never move its memory again */
+        return fail(g, "granary_capture_begin", GRANARY_INVALID, "pool is 0; a capture needs a private pool");
     int status = gr_scope_begin_capture(g, pool, stream, out);
     if (status == GRANARY_UNSUPPORTED)
         return fail(g, "granary_capture_begin", status, "the driver is %d; captures need 12030",

@@ -269,7 +269,8 @@ GRANARY_API int granary_pool_get_stats(granary *g, granary_pool pool, struct gra
 
 /* While a scope is open, allocations that it matches come from its pool: those of the calling thread
  * when match is NULL, else those on streams for which match(stream, context) is not 0, on any thread.
- * Of several that match, the one begun last wins. match is called with no lock held. A thread ends
+ * Of several that match, the one begun last wins. match is called with no lock held, and a
+ * call may still be under way on another thread when granary_scope_end returns. A thread ends
  * its scopes in the reverse order of their beginning.
  * Driver: never.  Capture: allowed.  Fails: INVALID, UNKNOWN_POOL, HOST_MEMORY; end: INVALID, ORDER. */
 typedef uint64_t granary_scope;
@@ -278,7 +279,7 @@ GRANARY_API int granary_scope_begin(granary *g, granary_pool pool, granary_strea
                                     granary_scope *out);
 GRANARY_API int granary_scope_end(granary *g, granary_scope scope);
 
-/* A capture of stream into a graph. begin comes before cuStreamBeginCapture, end after
+/* A capture of stream into a graph, allocating from a private pool. begin comes before cuStreamBeginCapture, end after
  * cuStreamEndCapture, whether or not that succeeded. In between, allocations on every stream that is
  * part of the capture come from pool, the handle asks the driver about no event, synchronises nothing
  * and unmaps nothing, on any thread, and what cannot be told without is put off until the end.

@@ -121,6 +121,8 @@ int gr_scope_begin(granary *g, uint64_t pool, granary_stream_match match, void *
         scope->kind = match ? GR_SCOPE_MATCH : GR_SCOPE_THREAD;
         scope->match = match;
         scope->context = context;
+        /* Begun inside a capture it may serve it: the graph will hold addresses of this heap as well. */
+        if (!gr_defer_quiet(&g->defer) && scope->heap != &g->own) scope->heap->captured = true;
         publish(g, scope, name);
     }
     gr_lock_give(&g->miss);

@@ -308,6 +308,28 @@ START_TEST(a_trim_during_a_capture_is_refused) {
 }
 END_TEST
 
+START_TEST(a_capture_into_the_default_pool_is_refused) {
+    granary_capture capture;
+    remember();
+    ck_assert_int_eq(granary_capture_begin(g, 0, a, &capture), GRANARY_INVALID);
+    nothing_changed();
+}
+END_TEST
+
+/* A graph may hold addresses of every pool that served its capture, not only of the capture's own. */
+START_TEST(memory_of_a_scope_begun_inside_a_capture_stays_mapped) {
+    struct capture capture = captures_begin(pools[0], a, GLOBAL);
+    granary_scope scope = begin(pools[1]);
+    fixture_free(g, fixture_alloc(g, 8 * GR_MIB, a));
+    RAN(granary_scope_end(g, scope));
+    (void)captures_end(&capture, GR_CU_SUCCESS);
+    size_t held = captures_reserved(pools[1]);
+    ck_assert_uint_ge(held, 8 * GR_MIB);
+    (void)fixture_trim(g, 0);
+    ck_assert_uint_eq(captures_reserved(pools[1]), held);
+}
+END_TEST
+
 START_TEST(record_stream_on_a_foreign_pointer_is_refused) {
     char *p = fixture_alloc(g, GR_MIB, a);
     int on_the_host;
@@ -408,6 +430,8 @@ Suite *suite_scope(void) {
     tcase_add_test(bad, a_pool_in_use_is_not_released);
     tcase_add_test(bad, a_capture_that_still_runs_does_not_end);
     tcase_add_test(bad, a_trim_during_a_capture_is_refused);
+    tcase_add_test(bad, a_capture_into_the_default_pool_is_refused);
+    tcase_add_test(routing, memory_of_a_scope_begun_inside_a_capture_stays_mapped);
     tcase_add_test(bad, record_stream_on_a_foreign_pointer_is_refused);
     tcase_add_test(bad, a_block_in_another_capture_is_not_freed);
     tcase_add_test(bad, a_handle_that_closes_ends_what_began_and_never_ended);

@@ -513,15 +513,17 @@ END_TEST
 
 Suite *suite_cases(void) {
     Suite *suite = suite_create("cases");
-    TCase *cases = tcase_create("cases");
+    TCase *cases = tcase_create("cases"), *large = tcase_create("addresses");
+    tcase_set_tags(large, "large"); /* more addresses than valgrind has */
     tcase_set_timeout(cases, 10);
+    tcase_set_timeout(large, 10);
     tcase_add_test(cases, case_4_two_freed_blocks_serve_one_of_their_joint_size);
     tcase_add_test(cases, case_4_classic_segments_are_given_back_inside_the_budget);
     tcase_add_test(cases, case_6_interleaved_blocks_of_two_streams_become_one_block);
     tcase_add_test(cases, case_12_a_mapping_that_fails_half_way_is_undone_and_works_the_next_time);
     tcase_add_loop_test(cases, case_13_what_is_created_is_released, 0, 2);
     tcase_add_test(cases, case_14_a_refused_reservation_has_its_own_error_and_frees_nothing);
-    tcase_add_test(cases, case_16_a_hundred_streams_on_eight_devices_find_addresses);
+    tcase_add_test(large, case_16_a_hundred_streams_on_eight_devices_find_addresses);
     tcase_add_test(cases, case_17_a_refused_reservation_is_tried_smaller);
     tcase_add_test(cases, case_17_without_any_reservation_classic_segments_serve);
     tcase_add_test(cases, case_17_reservations_that_stop_later_are_a_clean_error);
@@ -531,6 +533,7 @@ Suite *suite_cases(void) {
     tcase_add_loop_test(cases, case_55_after_any_failure_another_thread_allocates_at_once, 0, 2);
     tcase_add_loop_test(cases, case_60_sizes_near_2_to_the_64_are_refused_and_nothing_wraps, 0, 2);
     tcase_add_loop_test(cases, case_61_zero_bytes_are_null_and_cost_nothing, 0, 2);
+    suite_add_tcase(suite, large);
     suite_add_tcase(suite, cases);
     return suite;
 }

@@ -555,6 +555,8 @@ Suite *suite_order_cases(void);
 Suite *suite_order_cases(void) {
     Suite *suite = suite_create("order_cases");
     TCase *quick = tcase_create("quick"), *threads = tcase_create("threads");
+    TCase *large = tcase_create("addresses");
+    tcase_set_tags(large, "large"); /* more addresses than valgrind has */
     tcase_add_loop_test(quick, case_1_a_pending_block_is_waited_for_at_the_first_call, 0, 2);
     tcase_add_test(quick, case_5_memory_of_a_stream_that_fell_silent_moves);
     tcase_add_test(quick, case_8_no_block_waits_behind_another_streams_event);
@@ -566,7 +568,7 @@ Suite *suite_order_cases(void) {
     tcase_add_loop_test(quick, case_42_running_out_of_memory_leaves_the_capture_valid, 0, 4);
     tcase_add_loop_test(quick, case_43_a_failed_capture_gives_its_pool_back, 0, 4);
     tcase_add_test(quick, case_46_the_inner_scope_gets_its_blocks);
-    tcase_add_test(quick, case_48_a_plain_pool_is_no_capture);
+    tcase_add_test(large, case_48_a_plain_pool_is_no_capture);
     tcase_add_test(quick, case_51_a_third_stream_comes_after_the_first);
     tcase_add_test(quick, case_52_a_handle_value_that_comes_back_is_another_stream);
     tcase_add_loop_test(quick, case_53_the_default_stream_of_a_thread_is_its_own, 0, 2);
@@ -574,6 +576,7 @@ Suite *suite_order_cases(void) {
     tcase_add_test(threads, case_44_frees_of_another_thread_never_break_a_capture);
     tcase_add_test(threads, case_56_callbacks_run_without_our_locks);
     suite_add_tcase(suite, quick);
+    suite_add_tcase(suite, large);
     suite_add_tcase(suite, threads);
     return suite;
 }

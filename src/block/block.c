@@ -24,7 +24,6 @@ struct gr_block *gr_block_split(struct gr_slab *slab, struct gr_block *b, size_t
     rest->size = b->size - size;
     rest->state = b->state;
     rest->epoch = b->epoch;
-    rest->heap_use = 0;
     rest->prev = b;
     rest->next = b->next;
     if (b->next) b->next->prev = rest;

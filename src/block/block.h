@@ -48,8 +48,7 @@ struct gr_block {
             struct gr_block *parked; /* PENDING: next of the list that it waits in */
         } live;
     } u;
-    uint32_t epoch;    /* FREE: of its stream, when its newest part was freed (stream/epoch.h) */
-    uint32_t heap_use; /* LIVE: id of the history entry; 0 when off */
+    uint32_t epoch; /* FREE: of its stream, when its newest part was freed (stream/stream.h) */
 };
 _Static_assert(sizeof(struct gr_block) == 64, "a block is one cache line");
 

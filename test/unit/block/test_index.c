@@ -111,14 +111,14 @@ START_TEST(random_operations_agree_with_a_sorted_array) {
         /* Grows to about 2000 blocks, then goes up and down. */
         if (count == 0 || rng_below(&rng, 4000) > count + 500 * (unsigned)(step / 10000 % 2)) {
             struct gr_block *b = &blocks[used++ % BLOCKS];
-            if (b->heap_use) continue; /* still in */
-            b->heap_use = 1;
+            if (b->epoch) continue; /* still in */
+            b->epoch = 1;
             insert(b);
         } else {
             /* As an allocator does: mostly the best fit of something, at times any block. */
             size_t at = rng_once_in(&rng, 3) ? rng_below(&rng, count) : place(kinds[_i](&rng), 0);
             if (at == count) at = count - 1;
-            array[at]->heap_use = 0;
+            array[at]->epoch = 0;
             remove_at(at);
         }
         check_find(kinds[_i](&rng));

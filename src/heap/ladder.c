@@ -208,7 +208,7 @@ static int grow_on_range(granary *g, struct gr_pool *pool, size_t rounded) {
     struct gr_list loose;
     size_t ranges = g->ranges;
     int status = plan(g, pool, rounded, &growth);
-    if (status != GRANARY_OK) return status;
+    if (status != GRANARY_OK || growth.missing == 0) return status;
     gr_list_init(&loose);
     status = back(g, pool, &growth, &loose);
     gr_lock_take(&pool->lock);

@@ -78,8 +78,10 @@ static void claim(struct gr_pool *pool, struct gr_block *b) {
 int gr_grow_plan(struct gr_pool *pool, size_t rounded, struct gr_growth *out) {
     struct place best = {0};
     size_t granule = 0;
+    *out = (struct gr_growth){0};
     if (!gr_slab_reserve(&pool->blocks, 3)) return GRANARY_HOST_MEMORY;
     gr_pool_settle(pool);
+    if (gr_index_find(&pool->free, rounded)) return GRANARY_OK;
     for (struct gr_block *hole = gr_index_find(&pool->holes, 1); hole;
          hole = gr_index_next(&pool->holes, hole)) {
         struct gr_block *first = run_of(hole);
@@ -87,7 +89,7 @@ int gr_grow_plan(struct gr_pool *pool, size_t rounded, struct gr_growth *out) {
         if (first) search_run(first, rounded, granule, &best);
     }
     if (!best.first) return GRANARY_OUT_OF_MEMORY;
-    GR_ASSERT(best.missing > 0, "P1"); /* else a FREE block would have served */
+    GR_ASSERT(best.missing > 0, "P1");
     *out = (struct gr_growth){.segment = gr_pool_segment_of(pool, best.start), .missing = best.missing};
 
     /* Holes at the edges are cut to the granules that are needed. */

@@ -18,11 +18,12 @@
 struct gr_growth {
     struct gr_segment *segment;
     struct gr_block *first, *last; /* MOVING, neighbours */
-    size_t missing;                /* granules to map */
+    size_t missing;                /* granules to map; 0: nothing was claimed */
     struct gr_block *spare;        /* a tile, should only a part of a block get its memory */
 };
 
-/* OK; OUT_OF_MEMORY when no run is long enough (the pool needs another range); HOST_MEMORY. */
+/* OK; OUT_OF_MEMORY when no run is long enough (the pool needs another range); HOST_MEMORY. OK with
+ * nothing missing: a FREE block fits by now, given back by another thread since the pool was asked. */
 GR_MUST int gr_grow_plan(struct gr_pool *pool, size_t rounded, struct gr_growth *out);
 
 /* Walks the places to map: from NULL on, the next block of the plan with nothing behind it, or NULL. */

@@ -129,6 +129,18 @@ START_TEST(no_run_that_is_long_enough_means_another_range) {
 }
 END_TEST
 
+START_TEST(a_block_that_fits_by_now_leaves_nothing_to_plan) {
+    struct gr_block *given_back;
+    lay((int[]){1, -2, 1}, 3);
+    given_back = lone_pool_take(&lone, 2 * G, 1);
+    lone_pool_put(&lone, given_back);
+    ck_assert_int_eq(gr_grow_plan(&lone.pool, 2 * G, &growth), GRANARY_OK);
+    ck_assert_uint_eq(growth.missing, 0);
+    ck_assert_ptr_null(growth.first);
+    ck_assert_str_eq(lone_pool_tiles(segment), "L1 F2 L1 H28");
+}
+END_TEST
+
 START_TEST(live_blocks_are_never_part_of_a_place) {
     lay((int[]){-1, 1, -1, 1, -1, 1}, 6);
     plan(3 * G, "F1 L1 F1 L1 F1 L1 M3 H23");
@@ -263,6 +275,7 @@ Suite *suite_grow(void) {
     tcase_add_test(cases, the_place_that_misses_least_wins_over_a_lower_one);
     tcase_add_test(cases, of_equal_places_the_lowest_wins);
     tcase_add_test(cases, no_run_that_is_long_enough_means_another_range);
+    tcase_add_test(cases, a_block_that_fits_by_now_leaves_nothing_to_plan);
     tcase_add_test(cases, live_blocks_are_never_part_of_a_place);
     tcase_add_test(cases, planned_memory_cannot_be_taken_by_hits_and_other_memory_can);
     tcase_add_test(cases, memory_that_is_freed_beside_a_plan_joins_it_at_the_end);

@@ -62,7 +62,8 @@ int gr_heap_open(granary *g, const struct granary_options *options, int device, 
     g->sizing = (struct gr_sizing){.max_split_size = options->max_split_size,
                                    .max_non_split_slack = GR_SIZING_LARGE_SEGMENT};
     g->reclaim = (enum granary_reclaim)options->reclaim;
-    g->extent = gr_max(options->extent_bytes / g->driver.facts.granule, 1);
+    g->extent =
+        g->reclaim == GRANARY_RECLAIM_EAGER ? 1 : gr_max(options->extent_bytes / g->driver.facts.granule, 1);
     g->limit = limit_of(options, g->driver.facts.total_bytes);
     return GRANARY_OK;
 }

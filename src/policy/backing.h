@@ -22,6 +22,11 @@ struct gr_backing {
 /* Granules of the next extent, 1 .. need. */
 size_t gr_backing_next(const struct gr_backing *b);
 
+/* Is memory so short that blocks should go where they pin least? From seven eighths of the limit on. */
+static inline bool gr_backing_short(size_t held, size_t limit) {
+    return held >= limit - limit / 8;
+}
+
 /* Bytes that may be held while new memory is made instead of idle memory being moved: a little more than
  * is or ever was in use at once. A request that would exceed it takes idle memory first, if there is
  * any. The margin is a 32nd on a card with room, shrinks as the limit comes near, and is 32 MiB at least,

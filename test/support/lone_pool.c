@@ -113,6 +113,20 @@ void lone_pool_put(struct lone_pool *lone, struct gr_block *b) {
     gr_pool_put(&lone->pool, b);
 }
 
+void lone_pool_evict(struct lone_pool *lone, size_t want) {
+    struct gr_idle idle;
+    if (!gr_idle_claim(&lone->pool, want, UINT32_MAX, &idle)) return;
+    struct gr_range *range = &idle.segment->range;
+    size_t slot = gr_range_slot_of(range, idle.block->addr), end = slot + idle.bytes / range->granule;
+    while (slot < end) {
+        struct gr_extent *extent = range->slot[slot];
+        slot += extent->granules;
+        ck_assert_int_eq(gr_range_unmap(range, &lone->driver, extent), GRANARY_OK);
+        gr_extents_release(&lone->extents, extent);
+    }
+    gr_idle_finish(&lone->pool, &idle);
+}
+
 const char *lone_pool_check(struct lone_pool *lone) {
     return gr_pool_check(&lone->pool, false);
 }

@@ -13,7 +13,6 @@ enum { LOOKS = 8 };
 
 void gr_pool_init(struct gr_pool *pool, enum gr_class class, struct gr_address_table *table,
                   const struct gr_sizing *sizing, struct gr_ledger *ledger) {
-    memset(pool, 0, sizeof(*pool));
     gr_lock_init(&pool->lock, GR_RANK_POOL);
     pool->class = class;
     pool->table = table;

@@ -63,6 +63,7 @@ struct gr_pool {
     struct gr_index holes;
 };
 
+/* pool is zeroed memory. */
 void gr_pool_init(struct gr_pool *pool, enum gr_class class, struct gr_address_table *table,
                   const struct gr_sizing *sizing, struct gr_ledger *ledger);
 /* The pool has no segments any more. */

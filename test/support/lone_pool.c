@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "support/fixture.h"
 
@@ -18,6 +19,7 @@ void lone_pool_open(struct lone_pool *lone, enum gr_class class, bool expandable
     ck_assert(gr_table_init(&lone->table));
     gr_ledger_init(&lone->ledger);
     gr_stream_init(&lone->stream, GR_CU_STREAM_LEGACY);
+    memset(&lone->pool, 0, sizeof lone->pool);
     gr_pool_init(&lone->pool, class, &lone->table, &lone->sizing, &lone->ledger);
     gr_pool_assign(&lone->pool, &lone->stream, NULL, expandable, false);
 }

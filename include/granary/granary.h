@@ -122,7 +122,7 @@ enum granary_capture_marker { GRANARY_MARKER_TERMINALS = 0, GRANARY_MARKER_EMPTY
 
 /* When idle memory of other places is moved to serve a request. OFF: never, not even before failing.
  * PRESSURE: before failing, and before more is held than is or ever was in use at once, with a margin
- * of 32 MiB or a 128th. EAGER: before any new memory is made, all of which
+ * of a 64th or 32 MiB. EAGER: before any new memory is made, all of which
  * comes in granules of 2 MiB, whatever extent_bytes says. */
 enum granary_reclaim { GRANARY_RECLAIM_OFF = 0, GRANARY_RECLAIM_PRESSURE = 1, GRANARY_RECLAIM_EAGER = 2 };
 

@@ -216,7 +216,7 @@ void gr_config_init(struct granary_options *options) {
         .handle_cache_bytes = 0,
         .rdma_capable = 0,
         .reclaim = GRANARY_RECLAIM_PRESSURE,
-        .extent_bytes = 10 * GR_MIB,
+        .extent_bytes = 8 * GR_MIB,
         .capture_reuse = GRANARY_REUSE_STREAM,
         .capture_marker = GRANARY_MARKER_TERMINALS,
         .fault = NULL,

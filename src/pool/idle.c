@@ -35,12 +35,17 @@ static size_t idle_bytes(const struct gr_pool *pool, const struct gr_block *b, s
     return (to - from) * segment->range.granule;
 }
 
+/* The smallest block that can be, or cover, a piece of idle memory. */
+static struct gr_block *first_block(const struct gr_pool *pool) {
+    /* Blocks that are never cut are segments of their own, of any size. */
+    return gr_index_find(&pool->free, pool->no_split ? GR_SIZING_UNIT : GR_SIZING_SMALL_SEGMENT);
+}
+
 /* The smallest block that has want idle bytes, else the one that has most. */
 static struct gr_block *choose(const struct gr_pool *pool, size_t want, uint32_t epoch) {
     struct gr_block *most = NULL;
     size_t most_bytes = 0;
-    for (struct gr_block *b = gr_index_find(&pool->free, GR_SIZING_SMALL_SEGMENT); b;
-         b = gr_index_next(&pool->free, b)) {
+    for (struct gr_block *b = first_block(pool); b; b = gr_index_next(&pool->free, b)) {
         if (b->epoch > epoch) continue;
         size_t bytes = idle_bytes(pool, b, want);
         if (bytes > most_bytes) {
@@ -88,8 +93,7 @@ static uint32_t age_of(const struct gr_block *b, uint32_t clock) {
 
 void gr_idle_ages(struct gr_pool *pool, uint32_t clock, uint32_t epoch, struct gr_idle_ages *out) {
     gr_pool_settle(pool);
-    for (struct gr_block *b = gr_index_find(&pool->free, GR_SIZING_SMALL_SEGMENT); b;
-         b = gr_index_next(&pool->free, b)) {
+    for (struct gr_block *b = first_block(pool); b; b = gr_index_next(&pool->free, b)) {
         if (idle_bytes(pool, b, 1) == 0) continue;
         if (b->epoch > out->newest) out->newest = b->epoch;
         if (b->epoch > epoch) continue;
@@ -102,8 +106,7 @@ bool gr_idle_claim_old(struct gr_pool *pool, uint32_t clock, uint64_t age, size_
                        struct gr_idle *out) {
     if (!gr_slab_reserve(&pool->blocks, 3)) return false;
     gr_pool_settle(pool);
-    for (struct gr_block *b = gr_index_find(&pool->free, GR_SIZING_SMALL_SEGMENT); b;
-         b = gr_index_next(&pool->free, b)) {
+    for (struct gr_block *b = first_block(pool); b; b = gr_index_next(&pool->free, b)) {
         if (b->epoch > epoch || age_of(b, clock) < age || idle_bytes(pool, b, 1) == 0) continue;
         claim(pool, b, want, out);
         return true;
@@ -114,8 +117,7 @@ bool gr_idle_claim_old(struct gr_pool *pool, uint32_t clock, uint64_t age, size_
 size_t gr_idle_total(struct gr_pool *pool, size_t enough) {
     gr_pool_settle(pool);
     size_t sum = 0;
-    for (struct gr_block *b = gr_index_find(&pool->free, GR_SIZING_SMALL_SEGMENT); b && sum < enough;
-         b = gr_index_next(&pool->free, b))
+    for (struct gr_block *b = first_block(pool); b && sum < enough; b = gr_index_next(&pool->free, b))
         sum += idle_bytes(pool, b, SIZE_MAX);
     return sum;
 }

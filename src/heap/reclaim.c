@@ -320,7 +320,7 @@ int gr_reclaim_trim(granary *g, size_t keep, size_t *released) {
     }
     gr_private_sweep(g);
     *released = before - gr_heap_held(g);
-    return status;
+    return gr_driver_lost(&g->driver) ? GRANARY_LOST : status;
 }
 
 static void drop_pool(granary *g, struct gr_pool *pool) {

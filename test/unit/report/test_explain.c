@@ -214,8 +214,11 @@ Suite *suite_explain(void) {
     TCase *cases = tcase_create("explain");
     int count = 0;
     while (shortage_scenes[count].name) count++;
-    tcase_add_loop_test(cases, each_kind_is_named_rightly, 0, count);
-    tcase_add_loop_test(cases, the_advice_helps_and_is_not_given_when_it_is_taken, 0, count);
+    TCase *scenes = tcase_create("scenes");
+    tcase_set_tags(scenes, "large");
+    tcase_add_loop_test(scenes, each_kind_is_named_rightly, 0, count);
+    tcase_add_loop_test(scenes, the_advice_helps_and_is_not_given_when_it_is_taken, 0, count);
+    suite_add_tcase(suite, scenes);
     tcase_add_test(cases, the_place_that_holds_most_names_the_kind);
     tcase_add_test(cases, what_does_not_fit_beside_live_memory_is_full_by_whoever_holds_it);
     tcase_add_test(cases, settings_that_are_on_or_cannot_be_had_are_not_advised);

@@ -97,7 +97,7 @@ first := $(filter deps,$(MAKECMDGOALS))
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: all lib tool deps bench bench-programs bench-latency bench-growth bench-capture bench-peer bench-peer-programs guard \
-        check test unit prop soak mutants fault abi tool-check check-install gpu-check gpu-programs asan ubsan \
+        check test unit prop soak mutants fault abi tool-check doc-check check-install gpu-check gpu-programs asan ubsan \
         tsan valgrind cov lint layers lint-size lint-ledger lint-symbols lint-cppcheck format format-check \
         install uninstall clean dist help FORCE
 
@@ -209,7 +209,7 @@ guard: $(B)/bench/guard ## Instructions of the main shapes under callgrind, held
 
 # ---- testing ----------------------------------------------------------------------------------
 
-check: unit prop fault abi tool-check check-install ## Run every test that needs no GPU.
+check: unit prop fault abi tool-check doc-check check-install ## Run every test that needs no GPU.
 test: check ## The same as check.
 
 # Check kills a test after 4 seconds; sanitizers are slower than that is meant for.
@@ -286,6 +286,14 @@ $(B)/%.cpp.abi: %.cpp $(B)/flags $(B)/toolkit | $(first)
 tool-check: $(tool) ## Run the tool on good and bad input and look at its words and exit status.
 	@test/tool/check.sh $(tool)
 
+# Programs whose output the documentation shows.
+doc_bin := $(patsubst test/doc/%.c,$(B)/test/doc/%,$(wildcard test/doc/*.c))
+$(doc_bin): $(B)/test/doc/%: $(B)/test/doc/%.o $(B)/test/support/shortage.o $(static)
+	$(call say,LD)$(CC) $(cflags) $(LDFLAGS) $^ $(libs) -o $@
+
+doc-check: $(doc_bin) $(tool) ## Run the commands that the documentation shows; they must print what it says.
+	@test/doc/check.sh $(B) $(wildcard doc/*.md)
+
 check-install: $(static) $(shared) $(tool) ## Install into build/stage and build the README's program there.
 	@MAKE='$(MAKE)' CC='$(CC)' V='$(V)' FLAGS='$(filter -f% --coverage,$(flags_$(V)))' VERSION='$(VERSION)' test/install/check.sh build/stage
 
@@ -330,7 +338,8 @@ lint-size:
 	@wc -l $(formatted) Makefile | awk '$$2 != "total" && $$1 > 600 {print $$2 ": " $$1 " lines, more than 600"; bad = 1} END {exit bad}'
 
 # Ledger functions that tell nothing new, so that several places may call them.
-LEDGER_READS := gr_ledger_init gr_ledger_reserved gr_ledger_read gr_ledger_check gr_ledger_settle gr_ledger_active
+LEDGER_READS := gr_ledger_init gr_ledger_reserved gr_ledger_read gr_ledger_check gr_ledger_settle gr_ledger_active \
+                gr_ledger_stop gr_ledger_go gr_ledger_look
 lint-ledger:
 	@awk -v reads='$(LEDGER_READS)' -f test/lint/ledger.awk $(filter-out src/ledger/% src/tool/%,$(call files,src,%.c %.h))
 

@@ -50,6 +50,7 @@ int gr_heap_open(granary *g, const struct granary_options *options, int device, 
         gr_text_put(reason, GR_REASON_ROOM, "no host memory for the address table");
         return GRANARY_HOST_MEMORY;
     }
+    gr_lock_init(&g->dump, GR_RANK_DUMP);
     gr_lock_init(&g->miss, GR_RANK_MISS);
     gr_lock_init(&g->fault_lock, GR_RANK_LEAF);
     gr_lock_init(&g->scope_lock, GR_RANK_LEAF);
@@ -91,6 +92,8 @@ void gr_heap_close(granary *g) {
     }
     gr_extents_flush(&g->extents, 0);
     gr_extents_fini(&g->extents);
+    gr_ledger_fini(&g->ledger);
+    gr_host_give(g->oom_snapshot);
     gr_routes_fini(&g->own.routes);
     gr_table_fini(&g->table);
     gr_driver_close(&g->driver);
@@ -162,7 +165,7 @@ static int make_pool(granary *g, struct gr_heap *heap, gr_cu_stream handle, enum
             gr_pool_init(pool, class, &g->table, &g->sizing, &g->ledger);
         }
         if (pool) {
-            gr_pool_assign(pool, route->stream, route, g->expandable, heap->no_split);
+            gr_pool_assign(pool, route->stream, route, heap->name, g->expandable, heap->no_split);
             atomic_store_explicit(&route->pool[class], pool, memory_order_release);
         }
     }
@@ -195,7 +198,7 @@ int gr_heap_bury(granary *g, gr_cu_stream handle) {
 /* The block is the caller's. The pool is locked. True: the ledger is to be settled. */
 static bool hand_out(struct gr_pool *pool, struct gr_block *b, size_t requested, void **out) {
     *out = (void *)(uintptr_t)b->addr;
-    return gr_ledger_alloc(&pool->tally, b->size, requested);
+    return gr_ledger_alloc(&pool->tally, b->addr, b->size, requested, &b->label);
 }
 
 /* With the pool's lock given back. */
@@ -250,7 +253,7 @@ static struct gr_block *lock_live(granary *g, gr_addr addr, struct gr_pool **poo
 /* Nobody uses the block any more: the one end of every free. The pool is locked. */
 static void complete(struct gr_pool *pool, struct gr_block *b) {
     b->epoch = gr_stream_epoch(pool->stream);
-    gr_ledger_free_completed(&pool->tally, b->size, b->u.live.requested);
+    gr_ledger_free_completed(&pool->tally, b->addr, b->size, b->u.live.requested, b->label);
 }
 
 /* Straight from LIVE it is the recent block; from PENDING it takes its place among the others. */
@@ -301,7 +304,7 @@ int gr_heap_free(granary *g, gr_addr addr) {
         return GRANARY_WRONG_CAPTURE;
     }
     gr_table_clear(&g->table, b);
-    gr_ledger_free_requested(&pool->tally, b->size);
+    gr_ledger_free_requested(&pool->tally, b->addr, b->size, b->u.live.requested, b->label);
     bool done = true;
     if (GR_UNLIKELY(b->u.live.uses != NULL)) {
         gr_block_become(b, GR_BLOCK_PENDING);
@@ -348,15 +351,19 @@ int gr_heap_size_of(granary *g, gr_addr addr, size_t *out) {
 
 /* ---- figures ------------------------------------------------------------------------------ */
 
-void gr_heap_read(granary *g, struct granary_stats *out) {
-    gr_heap_complete(g, gr_defer_reap(&g->defer)); /* what is done by now is not counted as pending */
-    gr_lock_take(&g->miss);
-    gr_ledger_read(&g->ledger, out);
+void gr_heap_read_rest(const granary *g, struct granary_stats *out) {
     out->handle_cache_bytes = (int64_t)(g->extents.cached * g->extents.granule);
     out->reserved_address_bytes = (int64_t)g->address_bytes;
     out->ranges = (int64_t)g->ranges;
     out->extents = (int64_t)g->extents.count;
     out->pending_blocks = out->active_blocks.all.current - out->allocations.all.current;
+}
+
+void gr_heap_read(granary *g, struct granary_stats *out) {
+    gr_heap_complete(g, gr_defer_reap(&g->defer)); /* what is done by now is not counted as pending */
+    gr_lock_take(&g->miss);
+    gr_ledger_read(&g->ledger, out);
+    gr_heap_read_rest(g, out);
     gr_lock_give(&g->miss);
 }
 

@@ -17,7 +17,7 @@
  *      H2  granules held == mapped + cached
  *      H3  blocks parked in the deferral == PENDING blocks of all pools
  *
- * Locks, in rank order: miss (everything that grows or gives up memory), ledger, pools, deferral,
+ * Locks, in rank order: dump (history is copied out or kept in another way), miss (everything that grows or gives up memory), ledger, pools, deferral,
  * leaves (faults, scopes). A hit takes its pool's lock and, when it rises above the pool's ceiling,
  * settles the ledger after it has given the pool's lock back. Slow driver calls run under the miss
  * lock alone. */
@@ -54,13 +54,16 @@ struct granary {
     bool expandable;
     char expandable_reason[128];
     enum granary_reclaim reclaim;
-    size_t extent; /* usual granules of one */
+    size_t extent;      /* usual granules of one */
+    char *oom_snapshot; /* file for a snapshot at out-of-memory, or NULL */
     /* read without a lock */
     struct gr_address_table table;
     struct gr_heap own;
     atomic_uint routing;     /* open scopes and captures: 0 and the own heap serves all */
     struct gr_ledger ledger; /* has a lock of its own */
     struct gr_defer defer;   /* likewise */
+    struct gr_lock dump;
+    atomic_uint_fast64_t failures; /* for want of memory, that may have written a snapshot */
     /* under miss */
     struct gr_lock miss;
     struct gr_extents extents;
@@ -128,6 +131,8 @@ GR_MUST int gr_heap_stream(granary *g, gr_cu_stream handle, bool miss_held, stru
 GR_MUST int gr_heap_bury(granary *g, gr_cu_stream handle);
 
 void gr_heap_read(granary *g, struct granary_stats *out);
+/* What the ledger does not know, to what it has filled in. Under the miss lock. */
+void gr_heap_read_rest(const granary *g, struct granary_stats *out);
 const char *gr_heap_check(granary *g);
 
 #endif

@@ -47,7 +47,7 @@ static bool move_idle(granary *g, struct gr_pool *pool, size_t *need, bool may_w
     while (!gr_list_empty(&taken)) {
         struct gr_extent *extent = GR_CONTAINER(taken.next, struct gr_extent, link);
         gr_list_remove(&extent->link);
-        gr_ledger_move(&g->ledger, extent->granules * g->extents.granule);
+        gr_ledger_move(&g->ledger, &pool->tally, extent->granules * g->extents.granule);
         if (extent->granules <= *need)
             append(loose, extent, need);
         else
@@ -167,6 +167,21 @@ static int plan(granary *g, struct gr_pool *pool, size_t rounded, struct gr_grow
     }
 }
 
+/* Tells of extents that were mapped, by runs of addresses, and empties the list. */
+static void tell_mapped(granary *g, struct gr_pool *pool, const struct gr_range *range,
+                        struct gr_list *mapped) {
+    while (!gr_list_empty(mapped)) {
+        size_t slot = GR_CONTAINER(mapped->next, struct gr_extent, link)->slot, end = slot;
+        while (!gr_list_empty(mapped)) {
+            struct gr_extent *extent = GR_CONTAINER(mapped->next, struct gr_extent, link);
+            if (extent->slot != end) break;
+            end += extent->granules;
+            gr_list_remove(&extent->link);
+        }
+        gr_ledger_map(&g->ledger, &pool->tally, gr_range_addr_of(range, slot), (end - slot) * range->granule);
+    }
+}
+
 /* Backs every hole of the growth, or none; what the driver does not let go again stays as free memory. */
 static int back(granary *g, struct gr_pool *pool, struct gr_growth *growth, struct gr_list *loose) {
     struct gr_range *range = &growth->segment->range;
@@ -177,7 +192,6 @@ static int back(granary *g, struct gr_pool *pool, struct gr_growth *growth, stru
         if (supplied != GRANARY_OK) return supplied;
     }
     struct gr_list mapped; /* extents in place, in rising order */
-    size_t in_place = 0;   /* granules */
     int status = GRANARY_OK;
     gr_list_init(&mapped);
     while (status == GRANARY_OK && (b = gr_grow_next(growth, NULL)) != NULL) {
@@ -187,7 +201,6 @@ static int back(granary *g, struct gr_pool *pool, struct gr_growth *growth, stru
             struct gr_extent *extent = range->slot[slot];
             gr_list_append(&mapped, &extent->link);
             slot += extent->granules;
-            in_place += extent->granules;
         }
     }
     /* Taken out again from the right, so that what cannot be is the left part of a block. */
@@ -196,10 +209,8 @@ static int back(granary *g, struct gr_pool *pool, struct gr_growth *growth, stru
         if (gr_range_unmap(range, &g->driver, extent) != GRANARY_OK) break;
         gr_list_remove(&extent->link);
         gr_list_append(loose, &extent->link);
-        in_place -= extent->granules;
     }
-    while (!gr_list_empty(&mapped)) gr_list_remove(mapped.next);
-    if (in_place > 0) gr_ledger_map(&g->ledger, pool->class, in_place * g->extents.granule);
+    tell_mapped(g, pool, range, &mapped);
     return status;
 }
 
@@ -260,7 +271,7 @@ static int grow_classic(granary *g, struct gr_pool *pool, size_t rounded, size_t
     gr_pool_add_segment(pool, segment);
     gr_lock_give(&pool->lock);
     g->classic_bytes += bytes;
-    gr_ledger_segment_alloc(&g->ledger, pool->class, bytes);
+    gr_ledger_segment_alloc(&g->ledger, &pool->tally, segment->base, bytes, &segment->label);
     gr_heap_serve(g, pool, first, rounded, requested, out);
     return GRANARY_OK;
 }
@@ -409,8 +420,8 @@ int gr_ladder_climb(granary *g, struct gr_pool *pool, size_t rounded, size_t req
         break;
     }
     if (status == GRANARY_OUT_OF_MEMORY || status == GRANARY_OVER_LIMIT || status == GRANARY_ADDRESS_SPACE) {
-        gr_ledger_out_of_memory(&g->ledger);
         fill_shortfall(g, pool, rounded, requested, shortfall);
+        gr_ledger_out_of_memory(&g->ledger, &pool->tally, rounded, shortfall->device_free_bytes);
     }
     gr_lock_give(&g->miss);
     return status;

@@ -19,10 +19,11 @@ static int strip(granary *g, struct gr_pool *pool, struct gr_idle *idle, struct 
         struct gr_extent *extent = range->slot[slot];
         status = gr_range_unmap(range, &g->driver, extent);
         if (status != GRANARY_OK) break;
+        gr_list_append(loose, &extent->link);
+        gr_ledger_unmap(&g->ledger, &pool->tally, gr_range_addr_of(range, slot),
+                        extent->granules * range->granule);
         slot += extent->granules;
         *granules += extent->granules;
-        gr_list_append(loose, &extent->link);
-        gr_ledger_unmap(&g->ledger, pool->class, extent->granules * range->granule);
     }
     gr_lock_take(&pool->lock);
     gr_idle_finish(pool, idle);
@@ -137,7 +138,7 @@ static void dissolve(granary *g, struct gr_pool *pool, struct gr_segment *segmen
         g->ranges--;
     } else {
         g->classic_bytes -= segment->size;
-        gr_ledger_segment_free(&g->ledger, pool->class, segment->size);
+        gr_ledger_segment_free(&g->ledger, &pool->tally, segment->base, segment->size, segment->label);
     }
     gr_segment_close(segment, &g->driver);
     gr_host_give(segment);

@@ -220,6 +220,10 @@ void gr_config_init(struct granary_options *options) {
         .capture_reuse = GRANARY_REUSE_STREAM,
         .capture_marker = GRANARY_MARKER_TERMINALS,
         .fault = NULL,
+        .history = GRANARY_HISTORY_OFF,
+        .history_stacks = GRANARY_STACKS_ALL,
+        .history_entries = GR_CONFIG_HISTORY_ENTRIES,
+        .oom_snapshot = NULL,
     };
 }
 

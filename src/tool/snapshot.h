@@ -26,15 +26,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <granary/granary.h>
+
 #include "tool/source.h"
 #include "tool/trace.h"
+
+struct store;
 
 struct snapshot_frame {
     const char *name, *file; /* of a function, of a source file; "" when not known */
     uint64_t line;
 };
 
-/* frame_ids[first .. first + count), innermost first. */
+/* frame_ids[first .. first + count) of the snapshot, innermost first. */
 struct snapshot_stack {
     uint32_t first, count;
 };
@@ -43,6 +47,7 @@ enum snapshot_state { SNAPSHOT_FREE, SNAPSHOT_LIVE, SNAPSHOT_PENDING };
 
 struct snapshot_block {
     uint64_t address, size, requested; /* requested: as asked for; only of live and pending blocks */
+    const char *note;                  /* its tag, or NULL */
     uint32_t stack;                    /* of its allocation */
     uint8_t state;                     /* enum snapshot_state */
 };
@@ -51,8 +56,9 @@ struct snapshot_segment {
     uint64_t address, size;
     uint64_t stream;     /* the raw handle; 0 is the default stream */
     uint64_t pool[2];    /* {0, 0}: the default pool */
-    size_t first, count; /* its blocks, which tile it in rising order */
+    size_t first, count; /* its blocks in the array of the snapshot or moment; they tile it, rising */
     uint32_t stack;      /* of the call that made it */
+    int device;
     bool small, expandable;
 };
 
@@ -72,10 +78,10 @@ struct snapshot_entry {
     int64_t time_us;  /* Unix time; of a trace: the number of the operation */
     uint64_t address; /* 0 for out of memory */
     uint64_t size;    /* ALLOC, REQUEST, COMPLETE: as asked for; SEGMENT...: of the segment; OOM: rounded */
-    uint64_t device_free; /* OOM: what the driver said was free, all processes counted */
-    uint64_t stream;
-    const char *name; /* the action as it stands in the file */
-    const char *note; /* user_metadata, or NULL */
+    uint64_t device_free;     /* OOM: what the driver said was free, all processes counted */
+    uint64_t stream, pool[2]; /* pool: {0, 0} when the file does not say */
+    const char *name;         /* the action as it stands in the file */
+    const char *note;         /* user_metadata, or NULL */
     uint32_t stack;
     uint32_t life;  /* of ALLOC, REQUEST, COMPLETE: the life that it belongs to; else SNAPSHOT_NONE */
     uint8_t action; /* enum snapshot_action */
@@ -85,6 +91,7 @@ struct snapshot_life {
     uint64_t address, size; /* size as asked for */
     uint64_t stream;
     uint64_t pool[2];
+    const char *note; /* as of its block, else of its allocation */
     uint32_t stack;   /* of the allocation */
     uint32_t begin;   /* entry; SNAPSHOT_NONE: before the ring */
     uint32_t request; /* entry; SNAPSHOT_NONE: before the ring when pending, else never */
@@ -95,7 +102,7 @@ struct snapshot_life {
 /* One device. Lives are in order of their beginning, those from before the ring first. */
 struct snapshot_device {
     int index;
-    struct snapshot_segment *segments; /* in rising order of address */
+    const struct snapshot_segment *segments; /* of this device, in rising order of address */
     size_t segment_count;
     struct snapshot_entry *entries;
     size_t entry_count;
@@ -119,6 +126,8 @@ struct snapshot {
     bool from_trace;                 /* no segments, stacks and times */
     struct snapshot_device *devices; /* only those that have a segment or an entry */
     size_t device_count;
+    struct snapshot_segment *segments; /* of all devices */
+    size_t segment_count;
     struct snapshot_block *blocks; /* of all segments */
     size_t block_count;
     struct snapshot_frame *frames;
@@ -133,8 +142,15 @@ struct snapshot {
     bool expandable;
     uint64_t max_split_size; /* UINT64_MAX: unlimited */
     double garbage_collection_threshold;
-    uint64_t dropped; /* entries that the ring lost, when the file says (granary's own do) */
-    void *memory;     /* where the texts lie */
+    /* What only granary's own snapshots say. */
+    bool own;
+    uint64_t dropped;                /* entries that the ring lost */
+    uint64_t limit_bytes;            /* UINT64_MAX: unlimited, or not known */
+    uint64_t total_bytes;            /* of the device; 0: not known */
+    const char *failure;             /* the words of the out-of-memory that wrote it, or NULL */
+    struct granary_stats statistics; /* struct_size is 0 when not known */
+
+    struct store *texts; /* where the texts lie */
 };
 
 /* Reads a file (a trace as well). path must outlive the snapshot. Returns 0, or -1 with the problem and
@@ -149,9 +165,6 @@ int snapshot_parse(const char *path, const char *bytes, size_t length, struct sn
 bool snapshot_looks_like(const char *bytes, size_t length);
 
 void snapshot_free(struct snapshot *snapshot);
-
-/* The frames of a stack, innermost first. */
-size_t snapshot_frames(const struct snapshot *snapshot, uint32_t stack, const uint32_t **out);
 
 /* The line that a reader of a report can change: the innermost frame that is not in an installed package,
  * the standard library or an interpreter's own code; else the innermost with a file; else NULL. */
@@ -177,10 +190,11 @@ int snapshot_rebuild(const struct snapshot *snapshot, const struct snapshot_devi
                      struct snapshot_moment *out, struct problem *problem);
 void snapshot_moment_free(struct snapshot_moment *moment);
 
-/* The traffic of a device as a trace: what was live before the ring first, oldest address first, then the
- * entries up to `entry`, with which it ends; an OOM entry becomes an allocation that nobody frees. Where
- * blocks of one stream lie in several private pools they are streams of their own. *origin, when not NULL,
- * gets for each operation the entry it came from (SNAPSHOT_NONE: from before the ring); free it with free. */
+/* The traffic of a device as a trace: what was live before the ring first, lowest address first, then the
+ * entries before `entry`, and last an allocation that stands for `entry` itself when that is out of memory.
+ * Earlier entries of that kind are left out: the job went on without that memory. Where blocks of one
+ * stream lie in several private pools, these are streams of their own. *origin, when not NULL, gets for
+ * each operation the entry it came from (SNAPSHOT_NONE: from before the ring); free it with free. */
 int snapshot_to_trace(const struct snapshot *snapshot, const struct snapshot_device *device, size_t entry,
                       struct trace *out, uint32_t **origin, struct problem *problem);
 

@@ -9,9 +9,10 @@
 #include "heap/reclaim.h"
 #include "heap/scope.h"
 #include "policy/config.h"
+#include "report/explain.h"
 #include "report/fault.h"
+#include "report/holders.h"
 #include "report/save.h"
-#include "report/words.h"
 
 #define QUOTE(x) #x
 #define VERSION(major, minor, patch) QUOTE(major) "." QUOTE(minor) "." QUOTE(patch)
@@ -103,6 +104,12 @@ static int read_options(const struct granary_options *given, struct granary_opti
                     options->limit_fraction);
         return GRANARY_INVALID;
     }
+    if (!(options->garbage_collection_threshold >= 0 && options->garbage_collection_threshold < 1)) {
+        gr_text_put(reason, GR_REASON_ROOM,
+                    "options.garbage_collection_threshold is %g; it is 0 or lies between 0 and 1",
+                    options->garbage_collection_threshold);
+        return GRANARY_INVALID;
+    }
     if ((unsigned)options->capture_reuse > GRANARY_REUSE_GRAPH ||
         (unsigned)options->capture_marker > GRANARY_MARKER_EMPTY_NODE) {
         gr_text_put(reason, GR_REASON_ROOM,
@@ -190,6 +197,23 @@ int granary_get_facts(granary *g, struct granary_facts *out) {
 
 /* ---- allocation --------------------------------------------------------------------------- */
 
+/* Called with no lock held. */
+static void call_reliefs(granary *g, size_t size, granary_stream stream) {
+    struct gr_callback_run run;
+    struct gr_callback at = {0};
+    if (!gr_callback_begin(&g->callbacks, &run)) return;
+    while (gr_callback_next(&g->callbacks, false, &at)) (void)at.relief(g, size, stream, at.context);
+    gr_callback_end(&g->callbacks, &run);
+}
+
+static void call_observers(granary *g, const struct granary_shortfall *shortfall) {
+    struct gr_callback_run run;
+    struct gr_callback at = {0};
+    if (!gr_callback_begin(&g->callbacks, &run)) return;
+    while (gr_callback_next(&g->callbacks, true, &at)) at.observer(g, shortfall, at.context);
+    gr_callback_end(&g->callbacks, &run);
+}
+
 static int fail_alloc(granary *g, int status, size_t size, const struct granary_shortfall *shortfall) {
     struct granary_fault fault;
     gr_fault_begin(&fault, "granary_alloc", status);
@@ -199,23 +223,27 @@ static int fail_alloc(granary *g, int status, size_t size, const struct granary_
     } else if (status == GRANARY_OUT_OF_MEMORY || status == GRANARY_OVER_LIMIT ||
                status == GRANARY_ADDRESS_SPACE) {
         fault.shortfall = *shortfall;
-        gr_words_shortfall(fault.text, sizeof(fault.text), status, g->driver.facts.device, shortfall);
+        gr_holders_fill(g, &fault.shortfall);
+        gr_explain_line(fault.text, sizeof(fault.text), &fault.shortfall);
         gr_save_out_of_memory(g, &fault);
+        (void)gr_fault_keep(g, &fault);
+        call_observers(g, &fault.shortfall);
+        return status;
     }
     return gr_fault_keep(g, &fault);
 }
 
 static inline int alloc(granary *g, size_t size, granary_stream stream, void **out) {
     struct granary_shortfall shortfall;
-    int status;
-    if (GR_LIKELY(atomic_load_explicit(&g->routing, memory_order_acquire) == 0)) {
-        status = gr_heap_alloc(g, &g->own, size, stream, out, &shortfall);
-    } else {
-        struct gr_heap *heap = gr_scope_heap(g, stream);
-        status = gr_heap_alloc(g, heap, size, stream, out, &shortfall);
-        gr_scope_leave(heap);
-    }
+    int status = GR_LIKELY(atomic_load_explicit(&g->routing, memory_order_acquire) == 0)
+                     ? gr_heap_alloc(g, size, stream, out, &shortfall)
+                     : gr_heap_alloc_routed(g, size, stream, false, out, &shortfall);
     if (GR_LIKELY(status == GRANARY_OK)) return GRANARY_OK;
+    if (status == GR_HEAP_ASK) {
+        call_reliefs(g, size, stream);
+        status = gr_heap_alloc_routed(g, size, stream, true, out, &shortfall);
+        if (status == GRANARY_OK) return GRANARY_OK;
+    }
     *out = NULL;
     return fail_alloc(g, status, size, &shortfall);
 }
@@ -223,9 +251,9 @@ static inline int alloc(granary *g, size_t size, granary_stream stream, void **o
 /* With history: who asks is noted before any lock is taken. */
 static int __attribute__((noinline)) alloc_watched(granary *g, size_t size, granary_stream stream, void **out,
                                                    struct gr_history *history, const void *caller) {
-    gr_history_enter(history, false, caller);
+    struct gr_note before = gr_history_enter(history, false, caller);
     int status = alloc(g, size, stream, out);
-    gr_history_leave();
+    gr_stacks_leave(before);
     return status;
 }
 
@@ -251,9 +279,9 @@ static int fail_pointer(granary *g, const char *call, int status, const void *pt
 
 static int __attribute__((noinline))
 free_watched(granary *g, void *ptr, struct gr_history *history, const void *caller) {
-    gr_history_enter(history, true, caller);
+    struct gr_note before = gr_history_enter(history, true, caller);
     int status = gr_heap_free(g, (gr_addr)(uintptr_t)ptr);
-    gr_history_leave();
+    gr_stacks_leave(before);
     return status;
 }
 
@@ -284,12 +312,13 @@ int granary_trim(granary *g, size_t keep_bytes, size_t *released) {
     if (!g) return GRANARY_INVALID;
     size_t freed = 0;
     struct gr_history *history = atomic_load_explicit(&g->ledger.watching, memory_order_acquire);
+    struct gr_note before = {0};
     gr_heap_complete(g, gr_defer_reap(&g->defer));
-    if (history) gr_history_enter(history, true, __builtin_return_address(0));
+    if (history) before = gr_history_enter(history, true, __builtin_return_address(0));
     gr_lock_take(&g->miss);
     int status = gr_reclaim_trim(g, keep_bytes, &freed);
     gr_lock_give(&g->miss);
-    if (history) gr_history_leave();
+    if (history) gr_stacks_leave(before);
     if (released) *released = freed;
     if (status == GRANARY_BUSY)
         return fail(g, "granary_trim", status, "a capture is open; trim when it has ended");
@@ -451,6 +480,64 @@ int granary_get_driver_calls(granary *g, struct granary_driver_calls *out) {
     struct granary_driver_calls calls = {.struct_size = sizeof(calls)};
     gr_driver_calls(&g->driver, &calls);
     return gr_fault_copy_out(g, "granary_get_driver_calls", out, &calls, sizeof(calls));
+}
+
+/* ---- shortfalls and callbacks --------------------------------------------------------------- */
+
+enum granary_shortage granary_shortage_of(const struct granary_shortfall *shortfall) {
+    return shortfall ? gr_explain_kind(shortfall) : GRANARY_SHORTAGE_FULL;
+}
+
+const char *granary_shortage_name(int shortage) {
+    switch (shortage) {
+#define NAME(name, value, sentence) \
+    case value: return "GRANARY_SHORTAGE_" #name;
+        GRANARY_SHORTAGE_MAP(NAME)
+#undef NAME
+    }
+    return "GRANARY_SHORTAGE_?";
+}
+
+const char *granary_shortage_sentence(int shortage) {
+    switch (shortage) {
+#define SENTENCE(name, value, sentence) \
+    case value: return sentence;
+        GRANARY_SHORTAGE_MAP(SENTENCE)
+#undef SENTENCE
+    }
+    return "not a kind of shortage";
+}
+
+int granary_explain(const struct granary_shortfall *shortfall, char *buffer, size_t room) {
+    if (!shortfall || !buffer || room == 0 || shortfall->struct_size < sizeof(*shortfall))
+        return GRANARY_INVALID;
+    gr_explain_all(buffer, room, shortfall);
+    return GRANARY_OK;
+}
+
+static int add_callback(granary *g, const char *call, granary_relief relief, granary_observer observer,
+                        void *context, granary_callback *out) {
+    if (!g) return GRANARY_INVALID;
+    if (!out || (!relief && !observer))
+        return fail(g, call, GRANARY_INVALID, "%s is NULL", out ? "the function" : "out");
+    int status = gr_callback_add(&g->callbacks, relief, observer, context, out);
+    return status == GRANARY_OK ? GRANARY_OK : fail(g, call, status, "%s", "");
+}
+
+int granary_relief_add(granary *g, granary_relief relief, void *context, granary_callback *out) {
+    return add_callback(g, "granary_relief_add", relief, NULL, context, out);
+}
+
+int granary_observer_add(granary *g, granary_observer observer, void *context, granary_callback *out) {
+    return add_callback(g, "granary_observer_add", NULL, observer, context, out);
+}
+
+int granary_callback_remove(granary *g, granary_callback callback) {
+    if (!g) return GRANARY_INVALID;
+    int status = gr_callback_remove(&g->callbacks, callback);
+    return status == GRANARY_OK ? GRANARY_OK
+                                : fail(g, "granary_callback_remove", status, "callback %llu is unknown",
+                                       (unsigned long long)callback);
 }
 
 const char *granary_verify(granary *g) {

@@ -22,11 +22,11 @@ void gr_history_fini(struct gr_history *h) {
 
 /* ---- telling -------------------------------------------------------------------------------- */
 
-void gr_history_enter(struct gr_history *h, bool free, const void *caller) {
+struct gr_note gr_history_enter(struct gr_history *h, bool free, const void *caller) {
     int level = atomic_load_explicit(&h->level, memory_order_relaxed);
     bool wanted = !free || level == GRANARY_HISTORY_ALL;
     int sources = wanted ? atomic_load_explicit(&h->sources, memory_order_relaxed) : 0;
-    gr_stacks_enter(&h->stacks, sources, caller);
+    return gr_stacks_enter(&h->stacks, sources, caller);
 }
 
 uint32_t gr_history_label(void) {

@@ -43,6 +43,11 @@ struct gr_place {
     uint64_t stream, heap;
 };
 
+/* A stream's handle as people know it: both names of the default stream are 0. */
+static inline uint64_t gr_place_stream(const void *handle) {
+    return (uintptr_t)handle == 1 ? 0 : (uintptr_t)handle;
+}
+
 struct gr_event {
     uint64_t time_ns; /* since 1970 */
     uint64_t addr;    /* OOM: free bytes of the device */
@@ -75,11 +80,8 @@ struct gr_history {
 void gr_history_init(struct gr_history *history);
 void gr_history_fini(struct gr_history *history);
 
-/* A call begins, or ends. free: it gives a block back, which has a stack already. */
-void gr_history_enter(struct gr_history *history, bool free, const void *caller);
-static inline void gr_history_leave(void) {
-    gr_stacks_leave();
-}
+/* A call begins; it ends with gr_stacks_leave. free: it gives a block back, which has a stack already. */
+GR_MUST struct gr_note gr_history_enter(struct gr_history *history, bool free, const void *caller);
 
 /* The label of an allocation by the call under way. */
 uint32_t gr_history_label(void);

@@ -239,6 +239,10 @@ void gr_ledger_forget(struct gr_ledger *ledger) {
     gr_ledger_go(ledger);
 }
 
+void gr_ledger_collect(struct gr_ledger *ledger, size_t bytes) {
+    ledger->collected_bytes += (int64_t)bytes;
+}
+
 /* ---- reading ------------------------------------------------------------------------------ */
 
 size_t gr_ledger_reserved(const struct gr_ledger *ledger) {
@@ -286,12 +290,6 @@ static void read_memory(const struct gr_ledger *ledger, int sum, int figure, str
     out->current = out->total_up - out->total_down;
 }
 
-void gr_ledger_read(struct gr_ledger *ledger, struct granary_stats *out) {
-    gr_ledger_stop(ledger);
-    gr_ledger_look(ledger, out);
-    gr_ledger_go(ledger);
-}
-
 void gr_ledger_look(struct gr_ledger *ledger, struct granary_stats *out) {
     struct granary_stat_by_class *of_blocks[GR_FIGURES] = {
         [GR_ALLOCATED_BYTES] = &out->allocated_bytes, [GR_ACTIVE_BYTES] = &out->active_bytes,
@@ -311,6 +309,13 @@ void gr_ledger_look(struct gr_ledger *ledger, struct granary_stats *out) {
     out->moved_bytes = ledger->moved_bytes;
     out->maps = ledger->maps;
     out->unmaps = ledger->unmaps;
+    out->collected_bytes = ledger->collected_bytes;
+}
+
+void gr_ledger_read(struct gr_ledger *ledger, struct granary_stats *out) {
+    gr_ledger_stop(ledger);
+    gr_ledger_look(ledger, out);
+    gr_ledger_go(ledger);
 }
 
 void gr_ledger_reset_peaks(struct gr_ledger *ledger) {

@@ -83,7 +83,7 @@ struct gr_ledger {
     int64_t memory_up[GR_CLASSES][GR_MEMORY_FIGURES];
     int64_t memory_down[GR_CLASSES][GR_MEMORY_FIGURES];
     int64_t memory_peak[GR_SUMS][GR_MEMORY_FIGURES];
-    int64_t misses, out_of_memory, moved_extents, moved_bytes, maps, unmaps;
+    int64_t misses, out_of_memory, moved_extents, moved_bytes, maps, unmaps, collected_bytes;
     struct gr_history *history;            /* NULL until it is first asked for; then there until fini */
     _Atomic(struct gr_history *) watching; /* the same while it is on, else NULL; read without a lock */
 };
@@ -161,6 +161,7 @@ void gr_ledger_segment_free(struct gr_ledger *ledger, const struct gr_tally *poo
                             size_t bytes, uint32_t label);
 /* Idle memory was taken from its place to serve the pool. */
 void gr_ledger_move(struct gr_ledger *ledger, const struct gr_tally *pool, size_t bytes);
+void gr_ledger_collect(struct gr_ledger *ledger, size_t bytes); /* on top of what took the memory away */
 /* A snapshot is taken, of so many active bytes. Everything is stopped. */
 void gr_ledger_snapshot(struct gr_ledger *ledger, size_t active);
 /* The user marks a moment. HOST_MEMORY when the name finds no room. */
@@ -175,18 +176,19 @@ void gr_ledger_forget(struct gr_ledger *ledger);
 
 /* ---- reading ------------------------------------------------------------------------------ */
 
-/* Stops all pools: whoever holds the miss lock as well sees one moment. And lets them go on. */
-void gr_ledger_stop(struct gr_ledger *ledger);
-void gr_ledger_go(struct gr_ledger *ledger);
-
 size_t gr_ledger_reserved(const struct gr_ledger *ledger); /* under the miss lock */
 /* Bytes active now (in *now), and the most that ever were since the peaks were reset. Stops all pools
  * for a moment. */
 size_t gr_ledger_active(struct gr_ledger *ledger, size_t *now);
+/* Stops all pools: whoever holds the miss lock as well sees one moment, and may use what the pools' locks
+ * guard. And lets them go on. */
+void gr_ledger_stop(struct gr_ledger *ledger);
+void gr_ledger_go(struct gr_ledger *ledger);
+/* gr_ledger_read in between. */
+void gr_ledger_look(struct gr_ledger *ledger, struct granary_stats *out);
 /* Fills the figures that the ledger knows. Under the miss lock; stops all pools for a moment. */
 void gr_ledger_read(struct gr_ledger *ledger, struct granary_stats *out);
-void gr_ledger_look(struct gr_ledger *ledger, struct granary_stats *out); /* while all are stopped */
-void gr_ledger_reset_peaks(struct gr_ledger *ledger);                     /* likewise */
-const char *gr_ledger_check(struct gr_ledger *ledger);                    /* likewise */
+void gr_ledger_reset_peaks(struct gr_ledger *ledger);  /* likewise */
+const char *gr_ledger_check(struct gr_ledger *ledger); /* likewise */
 
 #endif

@@ -38,8 +38,9 @@ static uint32_t put(struct gr_stacks *stacks, struct gr_intern *table, const voi
     return number;
 }
 
-void gr_stacks_enter(struct gr_stacks *stacks, int sources, const void *caller) {
+struct gr_note gr_stacks_enter(struct gr_stacks *stacks, int sources, const void *caller) {
     uint64_t word[2 * GR_STACK_FRAMES];
+    struct gr_note before = self.note;
     size_t count = 0;
     if (sources & GRANARY_STACKS_C) count = gr_unwind_take(&stacks->unwind, caller, word, GR_STACK_FRAMES);
     if (sources & GRANARY_STACKS_PYTHON) {
@@ -52,10 +53,11 @@ void gr_stacks_enter(struct gr_stacks *stacks, int sources, const void *caller) 
         .tag = put(stacks, &stacks->tags, self.tag, strlen(self.tag)),
         .metadata = put(stacks, &stacks->texts, self.metadata, strlen(self.metadata)),
     };
+    return before;
 }
 
-void gr_stacks_leave(void) {
-    self.note = (struct gr_note){0};
+void gr_stacks_leave(struct gr_note before) {
+    self.note = before;
 }
 
 const struct gr_note *gr_stacks_note(void) {

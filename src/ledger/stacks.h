@@ -41,15 +41,18 @@ struct gr_stacks {
 void gr_stacks_init(struct gr_stacks *stacks);
 void gr_stacks_fini(struct gr_stacks *stacks);
 
-/* A call begins that events may be told of: its note is made. sources: GRANARY_STACKS_*, of which the
- * stack is taken; caller: the address that the public function returns to. Then leave. */
-void gr_stacks_enter(struct gr_stacks *stacks, int sources, const void *caller);
-void gr_stacks_leave(void);
-
-/* The note of the call under way; all 0 outside of one. */
+/* What is known of a call. */
 struct gr_note {
     uint32_t stack, tag, metadata;
 };
+
+/* A call begins that events may be told of: its note is made. sources: GRANARY_STACKS_*, of which the
+ * stack is taken; caller: the address that the public function returns to. Returns the note of the call
+ * that this one is made in (by a callback), which leave puts back. */
+GR_MUST struct gr_note gr_stacks_enter(struct gr_stacks *stacks, int sources, const void *caller);
+void gr_stacks_leave(struct gr_note before);
+
+/* The note of the call under way; all 0 outside of one. */
 const struct gr_note *gr_stacks_note(void);
 
 static inline uint32_t gr_label(uint32_t stack, uint32_t tag) {

@@ -24,10 +24,7 @@ void gr_pool_assign(struct gr_pool *pool, struct gr_stream *stream, struct gr_ro
     GR_ASSERT(pool->segment_count == 0, "P2");
     pool->stream = stream;
     pool->route = route;
-    /* People know the default stream as 0. */
-    uintptr_t handle = (uintptr_t)stream->handle;
-    pool->tally.place =
-        (struct gr_place){.stream = stream->handle == GR_CU_STREAM_LEGACY ? 0 : handle, .heap = heap};
+    pool->tally.place = (struct gr_place){.stream = gr_place_stream(stream->handle), .heap = heap};
     pool->expandable = expandable && !no_split;
     pool->no_split = no_split;
     gr_lock_give(&pool->lock);

@@ -76,3 +76,15 @@ int gr_holders_read(granary *g, enum granary_holders by, struct granary_holder *
     gr_dump_fini(&dump);
     return status;
 }
+
+void gr_holders_fill(granary *g, struct granary_shortfall *shortfall) {
+    enum { MOST = GR_COUNT(shortfall->holders) + 1 }; /* one may be unknown */
+    struct granary_holder holders[MOST];
+    size_t count = 0, known = 0;
+    if (!g->ledger.history) return;
+    bool tags = atomic_load(&g->ledger.history->stacks.tags.count) > 0;
+    if (gr_holders_read(g, tags ? GRANARY_BY_TAG : GRANARY_BY_STACK, holders, MOST, &count) != GRANARY_OK)
+        return;
+    for (size_t i = 0; i < count && known < GR_COUNT(shortfall->holders); i++)
+        if (holders[i].name[0]) shortfall->holders[known++] = holders[i];
+}

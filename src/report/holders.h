@@ -11,4 +11,7 @@
 GR_MUST int gr_holders_read(granary *g, enum granary_holders by, struct granary_holder *out, size_t room,
                             size_t *count);
 
+/* Those of a failure: by tag, or by stack when there are no tags. Those that are not known are left out. */
+void gr_holders_fill(granary *g, struct granary_shortfall *shortfall);
+
 #endif

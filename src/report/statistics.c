@@ -14,7 +14,7 @@ void gr_statistics_settings(struct gr_writer *w, const granary *g) {
     gr_writer_put_word(w, "PYTORCH_CUDA_ALLOC_CONF", g->expandable ? "expandable_segments:True" : "");
     gr_writer_put_int(w, "max_split_size", or_none(g->sizing.max_split_size));
     gr_writer_key(w, "garbage_collection_threshold");
-    gr_writer_real(w, 0);
+    gr_writer_real(w, g->garbage_threshold);
     gr_writer_put_bool(w, "expandable_segments", g->expandable);
     gr_writer_put_int(w, "pinned_num_register_threads", 1);
     gr_writer_put_bool(w, "release_lock_on_cudamalloc", true); /* hits go on while a miss is in the driver */
@@ -71,6 +71,7 @@ static void put_stats(struct gr_writer *w, const struct granary_stats *s) {
     FIGURE(moved_bytes);
     FIGURE(maps);
     FIGURE(unmaps);
+    FIGURE(collected_bytes);
 #undef BY_CLASS
 #undef FIGURE
     gr_writer_end(w);
@@ -99,6 +100,9 @@ static void put_options(struct gr_writer *w, const granary *g, const struct gr_d
     gr_writer_put_int(w, "limit_bytes", or_none(dump->limit));
     gr_writer_put_int(w, "handle_cache_bytes", (int64_t)(g->extents.cache_limit * g->extents.granule));
     gr_writer_put_word(w, "reclaim", reclaim[g->reclaim]);
+    gr_writer_key(w, "garbage_collection_threshold");
+    gr_writer_real(w, g->garbage_threshold);
+    gr_writer_put_bool(w, "no_caching", g->no_caching);
     gr_writer_put_int(w, "extent_bytes", (int64_t)(g->extent * g->extents.granule));
     gr_writer_end(w);
 }
@@ -121,6 +125,34 @@ static void put_history(struct gr_writer *w, const struct granary_history *h) {
     gr_writer_end(w);
 }
 
+static void put_streams(struct gr_writer *w, const struct granary_shortfall *s) {
+    gr_writer_key(w, "streams");
+    gr_writer_list(w);
+    for (size_t i = 0; i < gr_min(s->stream_count, GR_COUNT(s->streams)); i++) {
+        const struct granary_shortfall_stream *row = &s->streams[i];
+        gr_writer_dict(w);
+        gr_writer_put_int(w, "stream", (int64_t)gr_place_stream(row->stream));
+        gr_writer_put_int(w, "live_bytes", (int64_t)row->live_bytes);
+        gr_writer_put_int(w, "free_bytes", (int64_t)row->free_bytes);
+        gr_writer_put_int(w, "pending_bytes", (int64_t)row->pending_bytes);
+        gr_writer_end(w);
+    }
+    gr_writer_end(w);
+}
+
+static void put_holders(struct gr_writer *w, const struct granary_shortfall *s) {
+    gr_writer_key(w, "holders");
+    gr_writer_list(w);
+    for (size_t i = 0; i < GR_COUNT(s->holders) && s->holders[i].bytes > 0; i++) {
+        gr_writer_dict(w);
+        gr_writer_put_text(w, "name", s->holders[i].name);
+        gr_writer_put_int(w, "bytes", (int64_t)s->holders[i].bytes);
+        gr_writer_put_int(w, "blocks", (int64_t)s->holders[i].blocks);
+        gr_writer_end(w);
+    }
+    gr_writer_end(w);
+}
+
 static void put_failure(struct gr_writer *w, const struct granary_fault *fault) {
     gr_writer_key(w, "failure");
     if (!fault) {
@@ -138,16 +170,30 @@ static void put_failure(struct gr_writer *w, const struct granary_fault *fault) 
     SIZE(allocated_bytes);
     SIZE(active_bytes);
     SIZE(reserved_bytes);
+    SIZE(pending_bytes);
+    SIZE(free_same_pool_bytes);
+    SIZE(free_other_class_bytes);
+    SIZE(free_other_stream_bytes);
+    SIZE(free_private_bytes);
+    SIZE(free_graph_bytes);
     SIZE(handle_cache_bytes);
     SIZE(largest_free_bytes);
-    SIZE(free_same_pool_bytes);
-    SIZE(free_other_pool_bytes);
-    SIZE(pending_bytes);
+    SIZE(largest_free_other_bytes);
+    SIZE(idle_bytes);
     SIZE(limit_bytes);
     SIZE(device_free_bytes);
     SIZE(device_total_bytes);
+    SIZE(foreign_bytes);
     SIZE(reserved_address_bytes);
+    SIZE(ranges);
 #undef SIZE
+    gr_writer_put_int(w, "stream", (int64_t)gr_place_stream(s->stream));
+    gr_writer_put_int(w, "pool", (int64_t)s->pool);
+    gr_writer_put_int(w, "rungs", s->rungs);
+    gr_writer_put_int(w, "open_captures", s->open_captures);
+    gr_writer_put_int(w, "stream_count", (int64_t)s->stream_count);
+    put_streams(w, s);
+    put_holders(w, s);
     gr_writer_end(w);
 }
 

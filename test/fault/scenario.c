@@ -30,6 +30,12 @@ static void short_ranges(struct granary_sim_config *sim, struct granary_options 
     sim->max_reserve_bytes = 16 * GR_MIB;
 }
 
+static void recorded(struct granary_sim_config *sim, struct granary_options *options) {
+    sim->memory_bytes = 64 * GR_MIB;
+    options->history = GRANARY_HISTORY_ALL;
+    options->history_entries = 50;
+}
+
 /* ---- memory ----------------------------------------------------------------------------------- */
 
 static uint64_t next_id;
@@ -192,6 +198,33 @@ static int read_figures(struct world *w) {
     return status == GRANARY_OK ? granary_get_facts(w->g, &facts) : status;
 }
 
+static int swallow(void *context, const void *bytes, size_t size) {
+    (void)context, (void)bytes, (void)size;
+    return 0;
+}
+static int write_snapshot(struct world *w) {
+    return granary_snapshot(w->g, GRANARY_PICKLE, swallow, NULL);
+}
+static int write_json(struct world *w) {
+    return granary_snapshot(w->g, GRANARY_JSON, swallow, NULL);
+}
+static int summarise(struct world *w) {
+    char text[GRANARY_SUMMARY_ROOM];
+    struct granary_holder holder[2];
+    size_t count;
+    int status = granary_summary(w->g, 0, text, sizeof text);
+    return status == GRANARY_OK ? granary_get_holders(w->g, GRANARY_BY_STACK, holder, 2, &count) : status;
+}
+static int start_history(struct world *w) {
+    struct granary_history_options options;
+    granary_history_options_init(&options);
+    options.entries = 20;
+    return granary_record_history(w->g, &options);
+}
+static int annotate(struct world *w) {
+    return granary_annotate(w->g, "a mark", 1);
+}
+
 const struct scenario scenarios[] = {
     {"first small block of a stream", of_64_mib, nothing, ask_small, false, false},
     {"first large block of a stream", of_64_mib, nothing, ask_large, false, false},
@@ -222,4 +255,14 @@ const struct scenario scenarios[] = {
     {"reading figures", of_64_mib, one_of_each, read_figures, false, true},
     {"making a stream", of_64_mib, one_of_each, make_stream, false, false},
     {"ending a stream", of_64_mib, a_stream, end_stream, false, false},
+    {"beginning to record", of_64_mib, one_of_each, start_history, false, false},
+    {"recording otherwise", recorded, one_of_each, start_history, false, false},
+    {"first large block, recorded", recorded, nothing, ask_large, false, false},
+    {"free, recorded", recorded, two_to_free, free_both, false, true},
+    {"idle memory of another stream, recorded", recorded, idle_in_pieces, ask_of_the_other_stream, true,
+     false},
+    {"a mark", recorded, one_of_each, annotate, false, false},
+    {"a snapshot, pickled", recorded, two_to_free, write_snapshot, false, false},
+    {"a snapshot as JSON", recorded, two_to_free, write_json, false, false},
+    {"a summary", recorded, two_to_free, summarise, false, false},
     {0}};

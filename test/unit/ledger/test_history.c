@@ -5,6 +5,7 @@
 #include <check.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static struct gr_history history;
 static const struct gr_place place = {.stream = 5, .heap = 3};
@@ -163,7 +164,7 @@ END_TEST
 
 /* ---- threads ---------------------------------------------------------------------------------- */
 
-enum { WRITERS = 3, ENOUGH = 20000, ROOM = 2048 };
+enum { WRITERS = 3, ENOUGH = 30000, ROOM = 64 };
 static atomic_bool stop;
 static atomic_uint_fast64_t told;
 
@@ -206,6 +207,58 @@ START_TEST(a_reader_among_writers_sees_whole_events_in_the_order_of_each_thread)
 }
 END_TEST
 
+static void *write_some(void *argument) {
+    for (int i = 0; i < *(int *)argument; i++) tell(7);
+    atomic_store(&stop, true);
+    return NULL;
+}
+
+START_TEST(a_writer_waits_for_the_one_a_round_before) {
+    pthread_t thread;
+    int once = 1;
+    resize(2);
+    tell(1);
+    tell(2);
+    atomic_store(&history.ring[0].stamp, UINT64_MAX); /* as if ticket 0 were being written still */
+    atomic_store(&stop, false);
+    ck_assert_int_eq(pthread_create(&thread, NULL, write_some, &once), 0);
+    usleep(20000);
+    ck_assert(!atomic_load(&stop));
+    ck_assert_uint_eq(atomic_load(&history.ring[0].stamp), UINT64_MAX);
+    atomic_store(&history.ring[0].stamp, 1);
+    pthread_join(thread, NULL);
+    ck_assert_uint_eq(atomic_load(&history.ring[0].stamp), 3);
+}
+END_TEST
+
+START_TEST(a_slot_that_is_being_written_is_not_read) {
+    struct gr_event event[2];
+    resize(2);
+    tell(1);
+    tell(2);
+    ck_assert_uint_eq(gr_history_copy(&history, 0, 2, event), 2);
+    atomic_store(&history.ring[0].stamp, UINT64_MAX);
+    ck_assert_uint_eq(gr_history_copy(&history, 0, 2, event), 1);
+    ck_assert_uint_eq(event[0].addr, 2);
+}
+END_TEST
+
+START_TEST(writers_a_whole_round_apart_leave_the_newest_events) {
+    pthread_t thread[WRITERS];
+    uint64_t from, to;
+    struct gr_event event[3];
+    int count = 2000;
+    resize(3);
+    for (int round = 0; round < 20; round++) {
+        for (int t = 0; t < WRITERS; t++)
+            ck_assert_int_eq(pthread_create(&thread[t], NULL, write_some, &count), 0);
+        for (int t = 0; t < WRITERS; t++) pthread_join(thread[t], NULL);
+        gr_history_span(&history, &from, &to);
+        ck_assert_uint_eq(gr_history_copy(&history, from, to, event), 3);
+    }
+}
+END_TEST
+
 Suite *suite_history(void) {
     Suite *suite = suite_create("history");
     TCase *cases = tcase_create("history");
@@ -218,6 +271,9 @@ Suite *suite_history(void) {
     tcase_add_test(cases, time_rises_and_the_action_stays_what_it_was);
     tcase_add_test(cases, the_stack_is_the_calls_own_or_else_that_of_the_block);
     tcase_add_test(cases, a_note_inside_of_a_call_gives_the_outer_one_back);
+    tcase_add_test(cases, a_writer_waits_for_the_one_a_round_before);
+    tcase_add_test(cases, a_slot_that_is_being_written_is_not_read);
+    tcase_add_test(cases, writers_a_whole_round_apart_leave_the_newest_events);
     tcase_add_test(cases, a_reader_among_writers_sees_whole_events_in_the_order_of_each_thread);
     suite_add_tcase(suite, cases);
     return suite;

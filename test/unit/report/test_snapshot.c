@@ -70,6 +70,8 @@ static void traffic(void) {
     ck_assert_int_eq(granary_sim_use(s, block[4], 3000, 1, 1, GRANARY_SIM_SITE), 0);
     ck_assert_int_eq(granary_record_stream(g, block[4], s), GRANARY_OK);
     fixture_free(g, block[4]);
+    fixture_free(g, block[23]); /* beside free memory */
+    fixture_free(g, block[22]);
 }
 
 static void end(void) {
@@ -278,10 +280,14 @@ static void check_sums(const struct value *top) {
     for (size_t s = 0; s < segments->items.count; s++) {
         const struct value *segment = segments->items.at[s], *blocks = value_get(segment, "blocks");
         int64_t at = written_int(segment, "address");
+        bool free_before = false;
         ck_assert_int_ge(at, last);
         for (size_t b = 0; b < blocks->items.count; b++) {
             ck_assert_int_eq(written_int(blocks->items.at[b], "address"), at);
             at += written_int(blocks->items.at[b], "size");
+            bool free = strcmp(written_text(blocks->items.at[b], "state"), "inactive") == 0;
+            ck_assert(!free || !free_before); /* the one freed last is joined, too */
+            free_before = free;
         }
         last = written_int(segment, "address") + written_int(segment, "total_size");
         ck_assert_int_eq(at, last);

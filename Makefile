@@ -97,7 +97,7 @@ first := $(filter deps,$(MAKECMDGOALS))
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: all lib tool deps bench bench-programs bench-latency bench-growth bench-capture bench-peer bench-peer-programs guard \
-        check test unit prop soak mutants fault abi tool-check check-install gpu-check gpu-programs asan ubsan \
+        check test unit prop soak mutants fault abi tool-check check-install snapshot-check gpu-check gpu-history gpu-programs asan ubsan \
         tsan valgrind cov lint layers lint-size lint-ledger lint-symbols lint-cppcheck format format-check \
         install uninstall clean dist help FORCE
 
@@ -209,7 +209,7 @@ guard: $(B)/bench/guard ## Instructions of the main shapes under callgrind, held
 
 # ---- testing ----------------------------------------------------------------------------------
 
-check: unit prop fault abi tool-check check-install ## Run every test that needs no GPU.
+check: unit prop fault snapshot-check abi tool-check check-install ## Run every test that needs no GPU.
 test: check ## The same as check.
 
 # Check kills a test after 4 seconds; sanitizers are slower than that is meant for.
@@ -288,6 +288,17 @@ tool-check: $(tool) ## Run the tool on good and bad input and look at its words 
 
 check-install: $(static) $(shared) $(tool) ## Install into build/stage and build the README's program there.
 	@MAKE='$(MAKE)' CC='$(CC)' V='$(V)' FLAGS='$(filter -f% --coverage,$(flags_$(V)))' VERSION='$(VERSION)' test/install/check.sh build/stage
+
+snapshot-check: $(B)/test/gpu/history $(shared) ## Read our snapshots with Python (and PyTorch and node, where there).
+	@mkdir -p build/snapshots
+	@$< --sim --quick build/snapshots
+	@if command -v python3 >/dev/null; then python3 test/gpu/memory_viz.py build/snapshots $(shared) --sim --quick; \
+	else echo "snapshot-check: no python3: skipped"; fi
+
+gpu-history: $(B)/test/gpu/history $(shared) ## Costs of history and snapshots on a GPU, and PyTorch's tools on them (ARGS=--sim).
+	@mkdir -p build/snapshots
+	@$< $(ARGS) build/snapshots
+	@python3 test/gpu/memory_viz.py build/snapshots $(shared) $(ARGS)
 
 # GPU programs do without Check: the machine may have a compiler and a driver and nothing else.
 gpu-programs: $(gpu_bin)

@@ -233,7 +233,7 @@ static int fail_alloc(granary *g, int status, size_t size, const struct granary_
     return gr_fault_keep(g, &fault);
 }
 
-static inline int alloc(granary *g, size_t size, granary_stream stream, void **out) {
+static GR_INLINE int alloc(granary *g, size_t size, granary_stream stream, void **out) {
     struct granary_shortfall shortfall;
     int status = GR_LIKELY(atomic_load_explicit(&g->routing, memory_order_acquire) == 0)
                      ? gr_heap_alloc(g, size, stream, out, &shortfall)
@@ -249,8 +249,8 @@ static inline int alloc(granary *g, size_t size, granary_stream stream, void **o
 }
 
 /* With history: who asks is noted before any lock is taken. */
-static int __attribute__((noinline)) alloc_watched(granary *g, size_t size, granary_stream stream, void **out,
-                                                   struct gr_history *history, const void *caller) {
+static int GR_COLD alloc_watched(granary *g, size_t size, granary_stream stream, void **out,
+                                 struct gr_history *history, const void *caller) {
     struct gr_note before = gr_history_enter(history, false, caller);
     int status = alloc(g, size, stream, out);
     gr_stacks_leave(before);
@@ -277,8 +277,7 @@ static int fail_pointer(granary *g, const char *call, int status, const void *pt
         g->driver.facts.device);
 }
 
-static int __attribute__((noinline))
-free_watched(granary *g, void *ptr, struct gr_history *history, const void *caller) {
+static int GR_COLD free_watched(granary *g, void *ptr, struct gr_history *history, const void *caller) {
     struct gr_note before = gr_history_enter(history, true, caller);
     int status = gr_heap_free(g, (gr_addr)(uintptr_t)ptr);
     gr_stacks_leave(before);

@@ -226,8 +226,8 @@ int gr_heap_try(granary *g, struct gr_pool *pool, size_t rounded, size_t request
     return status;
 }
 
-static inline int find_pool(granary *g, struct gr_heap *heap, gr_cu_stream stream, size_t rounded,
-                            struct gr_pool **out) {
+static GR_INLINE int find_pool(granary *g, struct gr_heap *heap, gr_cu_stream stream, size_t rounded,
+                               struct gr_pool **out) {
     enum gr_class class = gr_sizing_class(rounded);
     struct gr_route *route = gr_route_find(&heap->routes, stream);
     struct gr_pool *pool = GR_LIKELY(route != NULL) ? gr_heap_pool(route, class) : NULL;
@@ -268,7 +268,7 @@ int gr_heap_alloc_routed(granary *g, size_t size, gr_cu_stream stream, bool reli
 /* ---- freeing ------------------------------------------------------------------------------ */
 
 /* Takes the lock of the pool that has the block at addr, or returns NULL and holds nothing. */
-static struct gr_block *lock_live(granary *g, gr_addr addr, struct gr_pool **pool) {
+static GR_INLINE struct gr_block *lock_live(granary *g, gr_addr addr, struct gr_pool **pool) {
     struct gr_block *b = gr_table_get(&g->table, addr);
     if (!b) return NULL;
     *pool = gr_slab_owner(b);
@@ -280,7 +280,7 @@ static struct gr_block *lock_live(granary *g, gr_addr addr, struct gr_pool **poo
 }
 
 /* Nobody uses the block any more: the one end of every free. The pool is locked. */
-static void complete(struct gr_pool *pool, struct gr_block *b) {
+static GR_INLINE void complete(struct gr_pool *pool, struct gr_block *b) {
     gr_ledger_free_completed(&pool->tally, b->addr, b->size, b->u.live.requested, b->label);
     b->epoch = gr_stream_epoch(pool->stream);
 }
@@ -324,7 +324,7 @@ int gr_heap_retake(granary *g, struct gr_block *b, struct gr_stream *stream, siz
 }
 
 /* Ends with the pool's lock given back. */
-static inline int free_block(granary *g, struct gr_pool *pool, struct gr_block *b) {
+static GR_INLINE int free_block(granary *g, struct gr_pool *pool, struct gr_block *b) {
     gr_table_clear(&g->table, b);
     gr_ledger_free_requested(&pool->tally, b->addr, b->size, b->u.live.requested, b->label);
     bool done = true;

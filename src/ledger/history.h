@@ -84,14 +84,14 @@ void gr_history_fini(struct gr_history *history);
 GR_MUST struct gr_note gr_history_enter(struct gr_history *history, bool free, const void *caller);
 
 /* The label of an allocation by the call under way. */
-uint32_t gr_history_label(void);
+uint32_t GR_COLD gr_history_label(void);
 
 /* Tells. The stack is the call's own if it noted one, else the label's. */
-void gr_history_tell(struct gr_history *history, enum gr_action action, const struct gr_place *place,
-                     uint64_t addr, uint64_t size, uint32_t label);
+void GR_COLD gr_history_tell(struct gr_history *history, enum gr_action action, const struct gr_place *place,
+                             uint64_t addr, uint64_t size, uint32_t label);
 /* The same with the label's stack only: what happens now was caused by another call. */
-void gr_history_tell_of(struct gr_history *history, enum gr_action action, const struct gr_place *place,
-                        uint64_t addr, uint64_t size, uint32_t label);
+void GR_COLD gr_history_tell_of(struct gr_history *history, enum gr_action action,
+                                const struct gr_place *place, uint64_t addr, uint64_t size, uint32_t label);
 /* A mark of the user's: `name` is one of stacks.texts. */
 void gr_history_annotate(struct gr_history *history, enum gr_action action, uint32_t name);
 

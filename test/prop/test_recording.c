@@ -11,7 +11,12 @@
 #include "support/hot.h"
 #include "support/rng.h"
 
-enum { OPERATIONS = 100000, LIVE = 300, STREAMS = 3, LOOKS = 12, EVENTS = 1 << 19, MEMORY = 128 };
+#if defined(__SANITIZE_THREAD__)
+enum { OPERATIONS = 20000, EACH = 2000 }; /* the sanitizer is slow */
+#else
+enum { OPERATIONS = 100000, EACH = 12000 };
+#endif
+enum { LIVE = 300, STREAMS = 3, LOOKS = 12, EVENTS = 1 << 19, MEMORY = 128 };
 
 static granary *g;
 static struct rng rng;
@@ -212,7 +217,7 @@ END_TEST
 
 /* ---- threads ---------------------------------------------------------------------------------- */
 
-enum { THREADS = 3, EACH = 12000, HELD = 40 };
+enum { THREADS = 3, HELD = 40 };
 static atomic_int running;
 
 static void *traffic(void *argument) {

@@ -149,6 +149,12 @@ static int read_options(const struct granary_options *given, struct granary_opti
                     options->limit_fraction);
         return GRANARY_INVALID;
     }
+    if (!(options->garbage_collection_threshold >= 0 && options->garbage_collection_threshold < 1)) {
+        gr_text_put(reason, GR_REASON_ROOM,
+                    "options.garbage_collection_threshold is %g; it is 0 or lies between 0 and 1",
+                    options->garbage_collection_threshold);
+        return GRANARY_INVALID;
+    }
     if ((unsigned)options->capture_reuse > GRANARY_REUSE_GRAPH ||
         (unsigned)options->capture_marker > GRANARY_MARKER_EMPTY_NODE) {
         gr_text_put(reason, GR_REASON_ROOM,

@@ -145,6 +145,10 @@ struct granary_options {
     int capture_reuse;         /* enum granary_capture_reuse, default GRANARY_REUSE_STREAM */
     int capture_marker;        /* enum granary_capture_marker, default GRANARY_MARKER_TERMINALS */
     struct granary_fault *fault; /* where a failing granary_open writes its words; default NULL */
+    /* Classic only: when more than this part of the limit, or without one of the device's memory, would be
+     * held, idle segments are given back before more is made, the longest unused first. 0 (default): never */
+    double garbage_collection_threshold;
+    int no_caching; /* 1: every block is made by the driver and given back at once. default 0 */
 };
 
 /* Fills in the defaults.  Driver: never.  Capture: allowed.  Fails: never. */

@@ -10,18 +10,11 @@
 #include "heap/private.h"
 #include "heap/reclaim.h"
 #include "heap/scope.h"
+#include "heap/settings.h"
 
 /* ---- opening and closing ------------------------------------------------------------------ */
 
-static size_t limit_of(const struct granary_options *options, size_t total) {
-    /* Rounded to the nearest byte, as PyTorch does. A fraction of 1 is no limit. */
-    size_t part = options->limit_fraction < 1 ? (size_t)(options->limit_fraction * (double)total + 0.5)
-                                              : GRANARY_UNLIMITED;
-    return gr_min(part, options->limit_bytes);
-}
-
 static void choose_kind(granary *g, const struct granary_options *options) {
-    g->expandable = options->expandable_segments && g->driver.facts.vmm;
     if (!options->expandable_segments)
         gr_text_put(g->expandable_reason, sizeof(g->expandable_reason), "not asked for");
     else if (!g->driver.facts.vmm)
@@ -33,7 +26,7 @@ int gr_heap_open(granary *g, const struct granary_options *options, int device, 
     int status = gr_driver_open(&g->driver, simulated, device, options->rdma_capable != 0, reason);
     if (status != GRANARY_OK) return status;
     choose_kind(g, options);
-    if (options->expandable_segments && options->strict && !g->expandable) {
+    if (options->expandable_segments && options->strict && !g->driver.facts.vmm) {
         gr_text_put(reason, GR_REASON_ROOM, "expandable segments are not available: %s",
                     g->expandable_reason);
         gr_driver_close(&g->driver);
@@ -59,11 +52,7 @@ int gr_heap_open(granary *g, const struct granary_options *options, int device, 
                   (enum granary_capture_marker)options->capture_marker);
     gr_ledger_init(&g->ledger);
     gr_extents_init(&g->extents, &g->driver, options->handle_cache_bytes);
-    g->sizing = (struct gr_sizing){.max_split_size = options->max_split_size,
-                                   .max_non_split_slack = GR_SIZING_LARGE_SEGMENT};
-    g->reclaim = (enum granary_reclaim)options->reclaim;
-    g->extent = gr_max(options->extent_bytes / g->driver.facts.granule, 1);
-    g->limit = limit_of(options, g->driver.facts.total_bytes);
+    gr_settings_init(g, options);
     return GRANARY_OK;
 }
 
@@ -74,6 +63,7 @@ void gr_heap_close(granary *g) {
         gr_driver_end(&g->driver);
     }
     gr_scope_drop_all(g);
+    gr_settings_fini(g);
     GR_HEAP_FOR(heap, g) gr_reclaim_drop(g, heap);
     while (!gr_list_empty(&g->heaps)) gr_private_free(g, GR_CONTAINER(g->heaps.next, struct gr_heap, link));
     gr_private_free_routes(g, &g->own);
@@ -218,7 +208,7 @@ int gr_heap_try(granary *g, struct gr_pool *pool, size_t rounded, size_t request
 int gr_heap_alloc(granary *g, struct gr_heap *heap, size_t size, gr_cu_stream stream, void **out,
                   struct granary_shortfall *shortfall) {
     size_t rounded;
-    if (GR_UNLIKELY(!gr_sizing_round(size, &rounded))) return GRANARY_INVALID;
+    if (GR_UNLIKELY(!gr_sizing_round(&g->sizing, size, &rounded))) return GRANARY_INVALID;
     stream = gr_stream_normal(stream);
     enum gr_class class = gr_sizing_class(rounded);
     struct gr_route *route = gr_route_find(&heap->routes, stream);
@@ -388,7 +378,7 @@ const char *gr_heap_check(granary *g) {
         broken = gr_stream_check(stream);
     GR_HEAP_FOR(heap, g)
         GR_ROUTE_FOR(route, heap)
-            for (int c = 0; c < GR_CLASSES; c++)
+            for (int c = 0; c < GR_POOLS; c++)
                 if (gr_heap_pool(route, c) && !broken) broken = check_pool(gr_heap_pool(route, c), &tally);
     if (!broken && tally.classic != g->classic_bytes) broken = "H1";
     if (!broken && gr_ledger_reserved(&g->ledger) != tally.mapped * g->extents.granule + tally.classic)

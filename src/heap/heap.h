@@ -27,6 +27,8 @@
 #include "heap/route.h"
 #include "stream/defer.h"
 
+struct gr_saved;
+
 struct gr_heap {
     /* constant */
     struct granary *device;
@@ -50,12 +52,9 @@ struct gr_heap {
 struct granary {
     /* constant after opening */
     struct gr_driver driver;
-    struct gr_sizing sizing;
-    bool expandable;
     char expandable_reason[128];
-    enum granary_reclaim reclaim;
-    size_t extent; /* usual granules of one */
     /* read without a lock */
+    struct gr_sizing sizing; /* written under miss */
     struct gr_address_table table;
     struct gr_heap own;
     atomic_uint routing;     /* open scopes and captures: 0 and the own heap serves all */
@@ -67,6 +66,11 @@ struct granary {
     struct gr_list heaps; /* private ones */
     struct gr_stream *streams;
     struct gr_pool *spare[GR_CLASSES];
+    struct granary_options settings; /* in force; what follows is made from them (settings.h) */
+    struct gr_saved *saved;          /* those that pushes remembered, newest first */
+    bool expandable;
+    enum granary_reclaim reclaim;
+    size_t extent;        /* usual granules of one */
     size_t limit;         /* bytes of physical memory that may be held */
     size_t classic_bytes; /* held by classic segments */
     size_t address_bytes; /* reserved by ranges */

@@ -4,6 +4,7 @@
 
 #include "base/host.h"
 #include "heap/reclaim.h"
+#include "heap/settings.h"
 #include "policy/backing.h"
 #include "pool/grow.h"
 
@@ -138,7 +139,12 @@ static void give_tile(struct gr_pool *pool, struct gr_block *first) {
 static int open_range(granary *g, struct gr_pool *pool, size_t rounded) {
     const size_t granule = g->extents.granule;
     size_t need = (rounded + granule - 1) & ~(granule - 1);
-    size_t bytes = gr_sizing_range(g->driver.facts.total_bytes, g->address_bytes, need, granule);
+    const struct gr_range_wish wish = {.device_bytes = g->driver.facts.total_bytes,
+                                       .used = g->address_bytes,
+                                       .need = need,
+                                       .reserve = gr_settings_reserve(g, pool->stream),
+                                       .granule = granule};
+    size_t bytes = gr_sizing_range(&wish);
     struct gr_segment *segment = gr_host_take(1, sizeof(*segment), 8);
     struct gr_block *first = segment ? prepare_segment(pool) : NULL;
     int status = first ? gr_segment_open_expandable(segment, &g->driver, first, bytes, need)
@@ -242,7 +248,7 @@ static int open_classic(granary *g, struct gr_segment *segment, struct gr_block 
 /* Makes a segment and serves the request from it: best fit over the pool might refuse the fresh block as
  * oversize. */
 static int grow_classic(granary *g, struct gr_pool *pool, size_t rounded, size_t requested, void **out) {
-    size_t bytes = gr_sizing_segment(rounded);
+    size_t bytes = gr_sizing_segment(&g->sizing, rounded);
     struct gr_segment *segment = gr_host_take(1, sizeof(*segment), 8);
     struct gr_block *first = segment ? prepare_segment(pool) : NULL;
     int status = first ? open_classic(g, segment, first, bytes) : GRANARY_HOST_MEMORY;
@@ -277,7 +283,7 @@ static void fill_shortfall(granary *g, struct gr_pool *pool, size_t rounded, siz
         .requested_bytes = requested,
         .rounded_bytes = rounded,
         .grow_bytes = pool->expandable ? (rounded + granule - 1) & ~(granule - 1)
-                                       : gr_sizing_segment(rounded),
+                                       : gr_sizing_segment(&g->sizing, rounded),
         .allocated_bytes = (size_t)stats.allocated_bytes.all.current,
         .active_bytes = (size_t)stats.active_bytes.all.current,
         .reserved_bytes = (size_t)stats.reserved_bytes.all.current,
@@ -290,7 +296,7 @@ static void fill_shortfall(granary *g, struct gr_pool *pool, size_t rounded, siz
     };
     GR_HEAP_FOR(heap, g)
         GR_ROUTE_FOR(route, heap)
-            for (int c = 0; c < GR_CLASSES; c++) {
+            for (int c = 0; c < GR_POOLS; c++) {
                 struct gr_pool *other = gr_heap_pool(route, c);
                 if (!other) continue;
                 gr_lock_take(&other->lock);
@@ -372,7 +378,7 @@ static int wait_for_one(granary *g, struct gr_pool *pool, size_t rounded) {
     if (!best.event)
         GR_HEAP_FOR(heap, g)
             GR_ROUTE_FOR(route, heap)
-                for (int c = 0; c < GR_CLASSES; c++)
+                for (int c = 0; c < GR_POOLS; c++)
                     if (gr_heap_pool(route, c)) look_for_pending(g, gr_heap_pool(route, c), rounded, &best);
     return best.event ? gr_defer_wait(&g->defer, best.event) : GRANARY_OUT_OF_MEMORY;
 }

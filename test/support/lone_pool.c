@@ -11,8 +11,8 @@ void lone_pool_open(struct lone_pool *lone, enum gr_class class, bool expandable
     struct granary_options options;
     char reason[GR_REASON_ROOM];
     fixture_open_sim(NULL, &options);
-    *lone = (struct lone_pool){
-        .sizing = {.max_split_size = SIZE_MAX, .max_non_split_slack = GR_SIZING_LARGE_SEGMENT}};
+    *lone = (struct lone_pool){.sizing = {.max_split_size = 0}};
+    gr_sizing_set(&lone->sizing, &options);
     ck_assert_int_eq(gr_driver_open(&lone->driver, true, 0, false, reason), GRANARY_OK);
     gr_extents_init(&lone->extents, &lone->driver, 0);
     ck_assert(gr_table_init(&lone->table));
@@ -93,7 +93,7 @@ void lone_pool_back(struct lone_pool *lone, struct gr_growth *growth, size_t pie
 struct gr_block *lone_pool_take(struct lone_pool *lone, size_t size, size_t piece) {
     size_t rounded;
     struct gr_block *b;
-    ck_assert(gr_sizing_round(size, &rounded));
+    ck_assert(gr_sizing_round(&lone->sizing, size, &rounded));
     if (gr_pool_take(&lone->pool, rounded, size, &b) != GRANARY_OK) {
         struct gr_growth growth;
         ck_assert_int_eq(gr_grow_plan(&lone->pool, rounded, &growth), GRANARY_OK);

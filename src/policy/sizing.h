@@ -46,11 +46,11 @@ void gr_sizing_set(struct gr_sizing *sizing, const struct granary_options *optio
 /* The same for a request above sizing->plain. */
 GR_MUST bool gr_sizing_round_divided(const struct gr_sizing *sizing, size_t size, size_t *out);
 
-/* Rounds a request up to what is handed out; false when it is larger than GR_SIZING_MAX. */
+/* Rounds a request, not 0, up to what is handed out; false when it is larger than GR_SIZING_MAX. */
 GR_MUST static inline bool gr_sizing_round(const struct gr_sizing *sizing, size_t size, size_t *out) {
     if (GR_UNLIKELY(size > atomic_load_explicit(&sizing->plain, memory_order_relaxed)))
         return gr_sizing_round_divided(sizing, size, out);
-    *out = size <= GR_SIZING_UNIT ? GR_SIZING_UNIT : (size + GR_SIZING_UNIT - 1) & ~(GR_SIZING_UNIT - 1);
+    *out = (size + GR_SIZING_UNIT - 1) & ~(GR_SIZING_UNIT - 1);
     return true;
 }
 

@@ -10,7 +10,7 @@
 #include "heap/scope.h"
 #include "heap/settings.h"
 #include "policy/config.h"
-#include "report/words.h"
+#include "report/explain.h"
 
 #define QUOTE(x) #x
 #define VERSION(major, minor, patch) QUOTE(major) "." QUOTE(minor) "." QUOTE(patch)
@@ -230,6 +230,23 @@ int granary_stream_set_class(granary *g, granary_stream stream, const char *name
 
 /* ---- allocation --------------------------------------------------------------------------- */
 
+/* Called with no lock held. */
+static void call_reliefs(granary *g, size_t size, granary_stream stream) {
+    struct gr_callback_run run;
+    struct gr_callback at = {0};
+    if (!gr_callback_begin(&g->callbacks, &run)) return;
+    while (gr_callback_next(&g->callbacks, false, &at)) (void)at.relief(g, size, stream, at.context);
+    gr_callback_end(&g->callbacks, &run);
+}
+
+static void call_observers(granary *g, const struct granary_shortfall *shortfall) {
+    struct gr_callback_run run;
+    struct gr_callback at = {0};
+    if (!gr_callback_begin(&g->callbacks, &run)) return;
+    while (gr_callback_next(&g->callbacks, true, &at)) at.observer(g, shortfall, at.context);
+    gr_callback_end(&g->callbacks, &run);
+}
+
 static int fail_alloc(granary *g, int status, size_t size, const struct granary_shortfall *shortfall) {
     struct granary_fault fault;
     begin_fault(&fault, "granary_alloc", status);
@@ -239,7 +256,10 @@ static int fail_alloc(granary *g, int status, size_t size, const struct granary_
     } else if (status == GRANARY_OUT_OF_MEMORY || status == GRANARY_OVER_LIMIT ||
                status == GRANARY_ADDRESS_SPACE) {
         fault.shortfall = *shortfall;
-        gr_words_shortfall(fault.text, sizeof(fault.text), status, g->driver.facts.device, shortfall);
+        gr_explain_line(fault.text, sizeof(fault.text), shortfall);
+        (void)keep(g, &fault);
+        call_observers(g, shortfall);
+        return status;
     }
     return keep(g, &fault);
 }
@@ -251,15 +271,15 @@ int granary_alloc(granary *g, size_t size, granary_stream stream, void **out) {
         return GRANARY_OK;
     }
     struct granary_shortfall shortfall;
-    int status;
-    if (GR_LIKELY(atomic_load_explicit(&g->routing, memory_order_acquire) == 0)) {
-        status = gr_heap_alloc(g, &g->own, size, stream, out, &shortfall);
-    } else {
-        struct gr_heap *heap = gr_scope_heap(g, stream);
-        status = gr_heap_alloc(g, heap, size, stream, out, &shortfall);
-        gr_scope_leave(heap);
-    }
+    int status = GR_LIKELY(atomic_load_explicit(&g->routing, memory_order_acquire) == 0)
+                     ? gr_heap_alloc(g, size, stream, out, &shortfall)
+                     : gr_heap_alloc_routed(g, size, stream, false, out, &shortfall);
     if (GR_LIKELY(status == GRANARY_OK)) return GRANARY_OK;
+    if (status == GR_HEAP_ASK) {
+        call_reliefs(g, size, stream);
+        status = gr_heap_alloc_routed(g, size, stream, true, out, &shortfall);
+        if (status == GRANARY_OK) return GRANARY_OK;
+    }
     *out = NULL;
     return fail_alloc(g, status, size, &shortfall);
 }
@@ -459,6 +479,64 @@ int granary_get_driver_calls(granary *g, struct granary_driver_calls *out) {
     struct granary_driver_calls calls = {.struct_size = sizeof(calls)};
     gr_driver_calls(&g->driver, &calls);
     return copy_out(g, "granary_get_driver_calls", out, &calls, sizeof(calls));
+}
+
+/* ---- shortfalls and callbacks --------------------------------------------------------------- */
+
+enum granary_shortage granary_shortage_of(const struct granary_shortfall *shortfall) {
+    return shortfall ? gr_explain_kind(shortfall) : GRANARY_SHORTAGE_FULL;
+}
+
+const char *granary_shortage_name(int shortage) {
+    switch (shortage) {
+#define NAME(name, value, sentence) \
+    case value: return "GRANARY_SHORTAGE_" #name;
+        GRANARY_SHORTAGE_MAP(NAME)
+#undef NAME
+    }
+    return "GRANARY_SHORTAGE_?";
+}
+
+const char *granary_shortage_sentence(int shortage) {
+    switch (shortage) {
+#define SENTENCE(name, value, sentence) \
+    case value: return sentence;
+        GRANARY_SHORTAGE_MAP(SENTENCE)
+#undef SENTENCE
+    }
+    return "not a kind of shortage";
+}
+
+int granary_explain(const struct granary_shortfall *shortfall, char *buffer, size_t room) {
+    if (!shortfall || !buffer || room == 0 || shortfall->struct_size < sizeof(*shortfall))
+        return GRANARY_INVALID;
+    gr_explain_all(buffer, room, shortfall);
+    return GRANARY_OK;
+}
+
+static int add_callback(granary *g, const char *call, granary_relief relief, granary_observer observer,
+                        void *context, granary_callback *out) {
+    if (!g) return GRANARY_INVALID;
+    if (!out || (!relief && !observer))
+        return fail(g, call, GRANARY_INVALID, "%s is NULL", out ? "the function" : "out");
+    int status = gr_callback_add(&g->callbacks, relief, observer, context, out);
+    return status == GRANARY_OK ? GRANARY_OK : fail(g, call, status, "%s", "");
+}
+
+int granary_relief_add(granary *g, granary_relief relief, void *context, granary_callback *out) {
+    return add_callback(g, "granary_relief_add", relief, NULL, context, out);
+}
+
+int granary_observer_add(granary *g, granary_observer observer, void *context, granary_callback *out) {
+    return add_callback(g, "granary_observer_add", NULL, observer, context, out);
+}
+
+int granary_callback_remove(granary *g, granary_callback callback) {
+    if (!g) return GRANARY_INVALID;
+    int status = gr_callback_remove(&g->callbacks, callback);
+    return status == GRANARY_OK ? GRANARY_OK
+                                : fail(g, "granary_callback_remove", status, "callback %llu is unknown",
+                                       (unsigned long long)callback);
 }
 
 const char *granary_verify(granary *g) {

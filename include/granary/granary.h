@@ -161,8 +161,8 @@ struct granary_options {
     int capture_reuse;           /* enum granary_capture_reuse, default GRANARY_REUSE_STREAM */
     int capture_marker;          /* enum granary_capture_marker, default GRANARY_MARKER_TERMINALS */
     struct granary_fault *fault; /* where a failing granary_open writes its words; default NULL */
-    /* Classic only: when more than this part of the limit, or without one of the device's memory, would be
-     * held, idle segments are given back before more is made, the longest unused first. 0 (default): never */
+    /* At a miss, while more than this part of the limit (without one: of the device's memory) is held,
+     * idle memory of large blocks is given back, the longest unused first. 0 (default): never */
     double garbage_collection_threshold;
     int no_caching; /* 1: every block is made by the driver and given back at once. default 0 */
     /* Requests of [2^(20+i), 2^(21+i)) bytes, with i 0 also all below, are rounded up to a multiple of their
@@ -370,6 +370,7 @@ struct granary_stats {
     int64_t out_of_memory;                 /* allocations that failed for want of memory */
     int64_t moved_extents, moved_bytes;    /* idle memory taken from one place to serve another */
     int64_t maps, unmaps;                  /* runs of address space backed, given up */
+    int64_t collected_bytes;               /* given back because they lay idle longest */
 };
 /* A consistent view: all figures belong to one moment.
  * Driver: asks events while blocks are pending.  Capture: allowed.  Fails: INVALID. */
@@ -390,22 +391,81 @@ GRANARY_API int granary_get_driver_calls(granary *g, struct granary_driver_calls
 
 /* ---- failures ----------------------------------------------------------------------------- */
 
-/* What an allocation that failed for want of memory found. Sums agree with the statistics of that
- * moment. */
+/* What an allocation tries, in this order, when its pool has no block that fits. The last column ends
+ * the sentence "tried: ...". */
+#define GRANARY_RUNG_MAP(X)                 \
+    X(POOL, 0, "the pool")                  \
+    X(EVENTS, 1, "pending blocks")          \
+    X(CALLBACKS, 2, "callbacks")            \
+    X(GARBAGE, 3, "garbage collection")     \
+    X(CACHE, 4, "the handle cache")         \
+    X(GROW, 5, "the driver")                \
+    X(RECLAIM, 6, "idle memory elsewhere")  \
+    X(WAIT, 7, "waiting for other streams") \
+    X(LENDING, 8, "pools that lend")        \
+    X(TRIM, 9, "giving back all that is idle")
+
+enum granary_rung {
+#define GRANARY_RUNG_ENUM(name, value, words) GRANARY_RUNG_##name = value,
+    GRANARY_RUNG_MAP(GRANARY_RUNG_ENUM)
+#undef GRANARY_RUNG_ENUM
+};
+
+/* Memory of one stream, in all pools; pending: of any pool, waiting for work on this stream. */
+struct granary_shortfall_stream {
+    granary_stream stream;
+    size_t live_bytes, free_bytes, pending_bytes;
+};
+
+/* Who holds live memory, by tag or stack; known while history is recorded. */
+struct granary_holder {
+    char name[48];
+    size_t bytes, blocks;
+};
+
+/* What an allocation that failed for want of memory found, in one moment in which no call on any
+ * thread was half done:
+ *
+ *      live + pending + the five kinds of free = reserved; and reserved + handle cache = held
+ *
+ * as in granary_stats of the same moment. What the driver says of the device may be a little older. */
 struct granary_shortfall {
     size_t struct_size;
+    int status; /* OUT_OF_MEMORY, OVER_LIMIT or ADDRESS_SPACE */
+    int device;
+    /* the request */
+    granary_stream stream;
+    granary_pool pool;      /* 0: the default one */
     size_t requested_bytes; /* as asked for */
     size_t rounded_bytes;   /* as it would have been handed out */
     size_t grow_bytes;      /* physical memory that was missing for it */
-    size_t allocated_bytes, active_bytes, reserved_bytes, handle_cache_bytes;
-    size_t largest_free_bytes;    /* largest free block of the pool that was asked */
-    size_t free_same_pool_bytes;  /* free, in the pool that was asked */
-    size_t free_other_pool_bytes; /* free, in pools of other streams and the other class */
-    size_t pending_bytes;         /* freed, but other streams may still use them; part of active */
-    size_t limit_bytes;           /* the limit in force, or GRANARY_UNLIMITED */
-    size_t device_free_bytes;     /* as the driver says, all processes counted */
+    unsigned rungs;         /* what was tried: 1 << enum granary_rung */
+    /* what this handle holds */
+    size_t allocated_bytes, active_bytes, reserved_bytes; /* live; live and pending; all */
+    size_t pending_bytes;                                 /* freed, but other streams may still use them */
+    size_t free_same_pool_bytes;   /* free in the pool that was asked: its stream, its class */
+    size_t free_other_class_bytes; /* free for this stream, blocks of the other class */
+    size_t free_other_stream_bytes;
+    size_t free_private_bytes; /* free in private pools; for a request to one: in all pools but this */
+    size_t free_graph_bytes;   /* the same, but of pools that graphs were captured into: not to be moved */
+    size_t handle_cache_bytes;
+    size_t largest_free_bytes;       /* largest free block of the pool that was asked */
+    size_t largest_free_other_bytes; /* and of all others */
+    size_t idle_bytes; /* of all free ones: what no block pins and could be moved or given back */
+    /* what there is */
+    size_t limit_bytes;       /* the limit in force, or GRANARY_UNLIMITED */
+    size_t device_free_bytes; /* as the driver says, all processes counted */
     size_t device_total_bytes;
-    size_t reserved_address_bytes;
+    size_t foreign_bytes; /* what others hold: other processes, and CUDA itself in this one */
+    size_t reserved_address_bytes, ranges;
+    /* settings in force */
+    int expandable_segments, reclaim, capture_reuse;
+    size_t extent_bytes;
+    unsigned open_captures;
+    /* the streams that hold most, the largest first, and how many there are in all */
+    struct granary_shortfall_stream streams[8];
+    size_t stream_count;
+    struct granary_holder holders[4]; /* the largest first; those that are not known have no bytes */
 };
 
 /* The last failure on this handle: which call, what was wrong, and for a driver refusal the entry
@@ -421,6 +481,52 @@ struct granary_fault {
 };
 /* Driver: never.  Capture: allowed.  Fails: INVALID. */
 GRANARY_API int granary_last_fault(granary *g, struct granary_fault *out);
+
+/* Which kind of out-of-memory it is. */
+#define GRANARY_SHORTAGE_MAP(X)                                                    \
+    X(TOO_LARGE, 0, "the request is larger than the device")                       \
+    X(FULL, 1, "the device is full")                                               \
+    X(OVER_LIMIT, 2, "the limit is reached")                                       \
+    X(FOREIGN, 3, "others hold the device's memory")                               \
+    X(PENDING, 4, "freed memory is still in use on other streams")                 \
+    X(FRAGMENTED, 5, "free memory is in pieces")                                   \
+    X(OTHER_CLASS, 6, "free memory is stranded in blocks of the other size class") \
+    X(OTHER_STREAMS, 7, "free memory is stranded on other streams")                \
+    X(PRIVATE_POOLS, 8, "free memory is stranded in private pools")                \
+    X(ADDRESS_SPACE, 9, "the process has no device addresses left")
+
+enum granary_shortage {
+#define GRANARY_SHORTAGE_ENUM(name, value, sentence) GRANARY_SHORTAGE_##name = value,
+    GRANARY_SHORTAGE_MAP(GRANARY_SHORTAGE_ENUM)
+#undef GRANARY_SHORTAGE_ENUM
+};
+
+/* The kind, "GRANARY_SHORTAGE_FULL" and its sentence; never NULL, also for what is no kind.
+ * Driver: never.  Capture: allowed.  Fails: never. */
+GRANARY_API enum granary_shortage granary_shortage_of(const struct granary_shortfall *shortfall);
+GRANARY_API const char *granary_shortage_name(int shortage);
+GRANARY_API const char *granary_shortage_sentence(int shortage);
+
+/* Explains a shortfall, of this process or of another, in a few lines of text: which kind it is, where
+ * the memory is and who holds it, what was tried, and the one change that is most likely to help.
+ * Cut to fit; 2048 bytes are enough.
+ * Driver: never.  Capture: allowed.  Fails: INVALID. */
+GRANARY_API int granary_explain(const struct granary_shortfall *shortfall, char *buffer, size_t room);
+
+/* Callbacks, on the thread that allocates and with no lock held. They may call any function of
+ * granary; what that thread allocates meanwhile calls nobody back. One that another thread is calling
+ * may still be under way when granary_callback_remove returns.
+ * A relief is called at a miss, before memory is taken from the driver or from elsewhere: it may free
+ * what the program keeps for later, and returns whether it has freed anything. An observer is called
+ * when an allocation has failed for want of memory, before granary_alloc returns.
+ * Driver: never.  Capture: allowed.  Fails: INVALID, HOST_MEMORY. */
+typedef uint64_t granary_callback;
+typedef int (*granary_relief)(granary *g, size_t size, granary_stream stream, void *context);
+typedef void (*granary_observer)(granary *g, const struct granary_shortfall *shortfall, void *context);
+GRANARY_API int granary_relief_add(granary *g, granary_relief relief, void *context, granary_callback *out);
+GRANARY_API int granary_observer_add(granary *g, granary_observer observer, void *context,
+                                     granary_callback *out);
+GRANARY_API int granary_callback_remove(granary *g, granary_callback callback);
 
 /* Checks every invariant of the handle. Returns NULL when all hold, else the tag of the first that
  * does not, as named in the headers of the source ("B2"). Slow; for tests and for hunting faults.

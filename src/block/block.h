@@ -49,6 +49,7 @@ struct gr_block {
         } live;
     } u;
     uint32_t epoch; /* FREE: of its stream, when its newest part was freed (stream/stream.h) */
+    uint32_t freed; /* FREE: the clock of requests at that moment, while it runs (heap/reclaim.h) */
 };
 _Static_assert(sizeof(struct gr_block) == 64, "a block is one cache line");
 

@@ -15,7 +15,9 @@
 /* ---- opening and closing ------------------------------------------------------------------ */
 
 static void choose_kind(granary *g, const struct granary_options *options) {
-    if (!options->expandable_segments)
+    if (options->no_caching)
+        gr_text_put(g->expandable_reason, sizeof(g->expandable_reason), "nothing is cached");
+    else if (!options->expandable_segments)
         gr_text_put(g->expandable_reason, sizeof(g->expandable_reason), "not asked for");
     else if (!g->driver.facts.vmm)
         gr_text_put(g->expandable_reason, sizeof(g->expandable_reason), "%s", g->driver.facts.vmm_reason);
@@ -26,7 +28,7 @@ int gr_heap_open(granary *g, const struct granary_options *options, int device, 
     int status = gr_driver_open(&g->driver, simulated, device, options->rdma_capable != 0, reason);
     if (status != GRANARY_OK) return status;
     choose_kind(g, options);
-    if (options->expandable_segments && options->strict && !g->driver.facts.vmm) {
+    if (options->expandable_segments && options->strict && !options->no_caching && !g->driver.facts.vmm) {
         gr_text_put(reason, GR_REASON_ROOM, "expandable segments are not available: %s",
                     g->expandable_reason);
         gr_driver_close(&g->driver);
@@ -51,6 +53,7 @@ int gr_heap_open(granary *g, const struct granary_options *options, int device, 
     gr_defer_init(&g->defer, &g->driver, (enum granary_capture_reuse)options->capture_reuse,
                   (enum granary_capture_marker)options->capture_marker);
     gr_ledger_init(&g->ledger);
+    gr_callback_init(&g->callbacks);
     gr_extents_init(&g->extents, &g->driver, options->handle_cache_bytes);
     gr_settings_init(g, options);
     return GRANARY_OK;
@@ -74,6 +77,7 @@ void gr_heap_close(granary *g) {
             gr_host_give(pool);
         }
     gr_defer_fini(&g->defer);
+    gr_callback_fini(&g->callbacks);
     for (struct gr_stream *stream = g->streams, *next; stream; stream = next) {
         next = stream->next;
         gr_stream_fini(stream, &g->driver);
@@ -152,7 +156,7 @@ static int make_pool(granary *g, struct gr_heap *heap, gr_cu_stream handle, enum
             gr_pool_init(pool, class, &g->table, &g->sizing, &g->ledger);
         }
         if (pool) {
-            gr_pool_assign(pool, route->stream, route, g->expandable, heap->no_split);
+            gr_pool_assign(pool, route->stream, route, g->expandable, heap->no_split || g->no_caching);
             atomic_store_explicit(&route->pool[class], pool, memory_order_release);
         }
     }
@@ -205,21 +209,42 @@ int gr_heap_try(granary *g, struct gr_pool *pool, size_t rounded, size_t request
     return status;
 }
 
-int gr_heap_alloc(granary *g, struct gr_heap *heap, size_t size, gr_cu_stream stream, void **out,
-                  struct granary_shortfall *shortfall) {
-    size_t rounded;
-    if (GR_UNLIKELY(!gr_sizing_round(&g->sizing, size, &rounded))) return GRANARY_INVALID;
-    stream = gr_stream_normal(stream);
+static inline int find_pool(granary *g, struct gr_heap *heap, gr_cu_stream stream, size_t rounded,
+                            struct gr_pool **out) {
     enum gr_class class = gr_sizing_class(rounded);
     struct gr_route *route = gr_route_find(&heap->routes, stream);
     struct gr_pool *pool = GR_LIKELY(route != NULL) ? gr_heap_pool(route, class) : NULL;
-    if (GR_UNLIKELY(!pool)) {
-        int status = make_pool(g, heap, stream, class, &pool);
-        if (status != GRANARY_OK) return status;
-    }
-    int status = gr_heap_try(g, pool, rounded, size, out);
+    *out = pool;
+    return GR_LIKELY(pool != NULL) ? GRANARY_OK : make_pool(g, heap, stream, class, out);
+}
+
+int gr_heap_alloc(granary *g, size_t size, gr_cu_stream stream, void **out,
+                  struct granary_shortfall *shortfall) {
+    size_t rounded;
+    struct gr_pool *pool;
+    if (GR_UNLIKELY(!gr_sizing_round(&g->sizing, size, &rounded))) return GRANARY_INVALID;
+    int status = find_pool(g, &g->own, gr_stream_normal(stream), rounded, &pool);
+    if (GR_UNLIKELY(status != GRANARY_OK)) return status;
+    status = gr_heap_try(g, pool, rounded, size, out);
     if (GR_UNLIKELY(status == GRANARY_OUT_OF_MEMORY))
-        status = gr_ladder_climb(g, pool, rounded, size, out, shortfall);
+        status = gr_ladder_climb(g, pool, rounded, size, false, out, shortfall);
+    return status;
+}
+
+int gr_heap_alloc_routed(granary *g, size_t size, gr_cu_stream stream, bool relieved, void **out,
+                         struct granary_shortfall *shortfall) {
+    size_t rounded;
+    struct gr_pool *pool;
+    if (!gr_sizing_round(&g->sizing, size, &rounded)) return GRANARY_INVALID;
+    if (g->no_caching) gr_reclaim_uncached(g);
+    struct gr_heap *heap = gr_scope_heap(g, stream);
+    if (heap == &g->own && gr_sizing_class(rounded) == GR_LARGE && !relieved)
+        atomic_fetch_add_explicit(&g->clock, 1, memory_order_relaxed);
+    int status = find_pool(g, heap, gr_stream_normal(stream), rounded, &pool);
+    if (status == GRANARY_OK && !relieved) status = gr_heap_try(g, pool, rounded, size, out);
+    if (status == GRANARY_OUT_OF_MEMORY || (status == GRANARY_OK && relieved))
+        status = gr_ladder_climb(g, pool, rounded, size, relieved, out, shortfall);
+    gr_scope_leave(heap);
     return status;
 }
 
@@ -281,15 +306,8 @@ int gr_heap_retake(granary *g, struct gr_block *b, struct gr_stream *stream, siz
     return status;
 }
 
-int gr_heap_free(granary *g, gr_addr addr) {
-    struct gr_pool *pool;
-    struct gr_block *b = lock_live(g, addr, &pool);
-    if (GR_UNLIKELY(!b)) return GRANARY_UNKNOWN_POINTER;
-    if (GR_UNLIKELY(atomic_load_explicit(&g->routing, memory_order_acquire) != 0) &&
-        gr_scope_forbids(g, pool->route->heap)) {
-        gr_lock_give(&pool->lock);
-        return GRANARY_WRONG_CAPTURE;
-    }
+/* Ends with the pool's lock given back. */
+static inline int free_block(granary *g, struct gr_pool *pool, struct gr_block *b) {
     gr_table_clear(&g->table, b);
     gr_ledger_free_requested(&pool->tally, b->size);
     bool done = true;
@@ -303,13 +321,33 @@ int gr_heap_free(granary *g, gr_addr addr) {
     return GRANARY_OK;
 }
 
+static int free_routed(granary *g, struct gr_pool *pool, struct gr_block *b) {
+    if (gr_scope_forbids(g, pool->route->heap)) {
+        gr_lock_give(&pool->lock);
+        return GRANARY_WRONG_CAPTURE;
+    }
+    b->freed = atomic_load_explicit(&g->clock, memory_order_relaxed);
+    int status = free_block(g, pool, b);
+    if (g->no_caching) gr_reclaim_uncached(g);
+    return status;
+}
+
+int gr_heap_free(granary *g, gr_addr addr) {
+    struct gr_pool *pool;
+    struct gr_block *b = lock_live(g, addr, &pool);
+    if (GR_UNLIKELY(!b)) return GRANARY_UNKNOWN_POINTER;
+    if (GR_UNLIKELY(atomic_load_explicit(&g->routing, memory_order_acquire) != 0))
+        return free_routed(g, pool, b);
+    return free_block(g, pool, b);
+}
+
 void gr_heap_complete(granary *g, struct gr_block *list) {
-    (void)g;
     while (list) {
         struct gr_block *b = list;
         struct gr_pool *pool = gr_slab_owner(b);
         list = b->u.live.parked;
         gr_lock_take(&pool->lock);
+        b->freed = atomic_load_explicit(&g->clock, memory_order_relaxed);
         finish_free(pool, b);
         gr_lock_give(&pool->lock);
     }

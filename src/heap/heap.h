@@ -24,6 +24,7 @@
 #ifndef GR_HEAP_HEAP_H
 #define GR_HEAP_HEAP_H
 
+#include "heap/callback.h"
 #include "heap/route.h"
 #include "stream/defer.h"
 
@@ -53,13 +54,17 @@ struct granary {
     /* constant after opening */
     struct gr_driver driver;
     char expandable_reason[128];
+    bool no_caching; /* blocks are segments of their own and go when they are freed */
     /* read without a lock */
     struct gr_sizing sizing; /* written under miss */
     struct gr_address_table table;
     struct gr_heap own;
-    atomic_uint routing;     /* open scopes and captures: 0 and the own heap serves all */
-    struct gr_ledger ledger; /* has a lock of its own */
-    struct gr_defer defer;   /* likewise */
+    atomic_uint routing; /* 0: the own heap serves all, and nothing else is to be done. One for each open
+                                scope and capture, and for garbage collection and no caching */
+    atomic_uint clock;   /* requests of large blocks to the own heap, while garbage is collected */
+    struct gr_callbacks callbacks; /* has a lock of its own */
+    struct gr_ledger ledger;       /* has a lock of its own */
+    struct gr_defer defer;         /* likewise */
     /* under miss */
     struct gr_lock miss;
     struct gr_extents extents;
@@ -70,10 +75,12 @@ struct granary {
     struct gr_saved *saved;          /* those that pushes remembered, newest first */
     bool expandable;
     enum granary_reclaim reclaim;
-    size_t extent;        /* usual granules of one */
-    size_t limit;         /* bytes of physical memory that may be held */
-    size_t classic_bytes; /* held by classic segments */
-    size_t address_bytes; /* reserved by ranges */
+    size_t extent;            /* usual granules of one */
+    double garbage_threshold; /* part of the limit above which what lies idle goes back; 0: never */
+    bool reject_early;        /* what there is no room for fails, whatever lies idle */
+    size_t limit;             /* bytes of physical memory that may be held */
+    size_t classic_bytes;     /* held by classic segments */
+    size_t address_bytes;     /* reserved by ranges */
     size_t ranges;
     uint64_t last_name; /* of pools, scopes and captures */
     /* under scope_lock */
@@ -87,9 +94,16 @@ struct granary {
 GR_MUST int gr_heap_open(granary *g, const struct granary_options *options, int device, char *reason);
 void gr_heap_close(granary *g);
 
-/* size > 0. On a failure for want of memory *shortfall is filled in. */
-GR_MUST int gr_heap_alloc(granary *g, struct gr_heap *heap, size_t size, gr_cu_stream stream, void **out,
+/* Besides OK and failures: nothing has happened, callbacks that may free are to be called first. */
+enum { GR_HEAP_ASK = 1 };
+
+/* size > 0. On a failure for want of memory *shortfall is filled in. The own heap serves, and routing
+ * is 0. */
+GR_MUST int gr_heap_alloc(granary *g, size_t size, gr_cu_stream stream, void **out,
                           struct granary_shortfall *shortfall);
+/* Whatever is to be done besides. relieved: the answer was GR_HEAP_ASK, and they were called. */
+GR_MUST int gr_heap_alloc_routed(granary *g, size_t size, gr_cu_stream stream, bool relieved, void **out,
+                                 struct granary_shortfall *shortfall);
 GR_MUST int gr_heap_free(granary *g, gr_addr addr);
 GR_MUST int gr_heap_use(granary *g, gr_addr addr, gr_cu_stream stream);
 GR_MUST int gr_heap_size_of(granary *g, gr_addr addr, size_t *out);

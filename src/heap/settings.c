@@ -30,7 +30,8 @@ static void switch_pools(granary *g) {
 }
 
 static void apply(granary *g, const struct granary_options *options) {
-    bool expandable = options->expandable_segments != 0;
+    bool expandable = options->expandable_segments && !g->no_caching;
+    bool collects = options->garbage_collection_threshold > 0, collected = g->garbage_threshold > 0;
     g->settings = *options;
     gr_sizing_set(&g->sizing, options);
     g->reclaim = (enum granary_reclaim)options->reclaim;
@@ -38,6 +39,10 @@ static void apply(granary *g, const struct granary_options *options) {
     g->limit = limit_of(options, g->driver.facts.total_bytes);
     gr_extents_limit_cache(&g->extents, options->handle_cache_bytes);
     gr_defer_set_reuse(&g->defer, (enum granary_capture_reuse)options->capture_reuse);
+    g->reject_early = options->reject_early != 0;
+    g->garbage_threshold = options->garbage_collection_threshold;
+    if (collects && !collected) atomic_fetch_add(&g->routing, 1); /* requests are counted from now on */
+    if (collected && !collects) atomic_fetch_sub(&g->routing, 1);
     if (expandable != g->expandable) {
         switch_pools(g);
         g->expandable = expandable;
@@ -55,9 +60,12 @@ void gr_settings_init(granary *g, const struct granary_options *options) {
     struct granary_options settings = *options;
     settings.fault = NULL; /* the caller's, for opening */
     if (settings.expandable_segments && !g->driver.facts.vmm) settings.expandable_segments = 0;
-    g->expandable = settings.expandable_segments != 0;
+    g->no_caching = settings.no_caching != 0;
+    g->expandable = settings.expandable_segments && !g->no_caching;
+    atomic_init(&g->routing, g->no_caching);
     apply(g, &settings);
-    if (options->expandable_segments && !g->expandable) *origin_of(g, "expandable_segments") = GR_FROM_DEVICE;
+    if (options->expandable_segments && !settings.expandable_segments)
+        *origin_of(g, "expandable_segments") = GR_FROM_DEVICE;
 }
 
 void gr_settings_fini(granary *g) {

@@ -38,12 +38,12 @@ void gr_ledger_remove(struct gr_ledger *ledger, struct gr_tally *tally) {
 
 /* ---- stopping all pools ------------------------------------------------------------------- */
 
-static void stop_all(struct gr_ledger *ledger) {
+void gr_ledger_stop(struct gr_ledger *ledger) {
     gr_lock_take(&ledger->lock);
     GR_LIST_FOR(link, &ledger->tallies) gr_lock_take(tally_of(link)->guard);
 }
 
-static void go_on(struct gr_ledger *ledger) {
+void gr_ledger_go(struct gr_ledger *ledger) {
     GR_LIST_FOR(link, &ledger->tallies) gr_lock_give(tally_of(link)->guard);
     gr_lock_give(&ledger->lock);
 }
@@ -100,7 +100,7 @@ void gr_ledger_settle(struct gr_ledger *ledger, struct gr_tally *hungry) {
             return;
         }
     }
-    stop_all(ledger);
+    gr_ledger_stop(ledger);
     ledger->settled++;
     bool raised = share_room(ledger, hungry);
     if (hungry) {
@@ -108,7 +108,7 @@ void gr_ledger_settle(struct gr_ledger *ledger, struct gr_tally *hungry) {
         atomic_store_explicit(&hungry->passes, hungry->patience, memory_order_relaxed);
         atomic_store_explicit(&ledger->settler, self, memory_order_relaxed);
     }
-    go_on(ledger);
+    gr_ledger_go(ledger);
 }
 
 /* ---- figures of memory -------------------------------------------------------------------- */
@@ -162,6 +162,10 @@ void gr_ledger_move(struct gr_ledger *ledger, size_t bytes) {
     ledger->moved_bytes += (int64_t)bytes;
 }
 
+void gr_ledger_collect(struct gr_ledger *ledger, size_t bytes) {
+    ledger->collected_bytes += (int64_t)bytes;
+}
+
 /* ---- reading ------------------------------------------------------------------------------ */
 
 size_t gr_ledger_reserved(const struct gr_ledger *ledger) {
@@ -170,10 +174,10 @@ size_t gr_ledger_reserved(const struct gr_ledger *ledger) {
 
 size_t gr_ledger_active(struct gr_ledger *ledger, size_t *now) {
     int64_t sum[GR_SUMS][GR_FIGURES], pools[GR_SUMS];
-    stop_all(ledger);
+    gr_ledger_stop(ledger);
     sum_up(ledger, sum, pools);
     int64_t peak = ledger->peak[GR_ALL][GR_ACTIVE_BYTES];
-    go_on(ledger);
+    gr_ledger_go(ledger);
     *now = (size_t)sum[GR_ALL][GR_ACTIVE_BYTES];
     return gr_max((size_t)peak, *now);
 }
@@ -209,7 +213,7 @@ static void read_memory(const struct gr_ledger *ledger, int sum, int figure, str
     out->current = out->total_up - out->total_down;
 }
 
-void gr_ledger_read(struct gr_ledger *ledger, struct granary_stats *out) {
+void gr_ledger_look(struct gr_ledger *ledger, struct granary_stats *out) {
     struct granary_stat_by_class *of_blocks[GR_FIGURES] = {
         [GR_ALLOCATED_BYTES] = &out->allocated_bytes, [GR_ACTIVE_BYTES] = &out->active_bytes,
         [GR_REQUESTED_BYTES] = &out->requested_bytes, [GR_ALLOCATIONS] = &out->allocations,
@@ -217,26 +221,31 @@ void gr_ledger_read(struct gr_ledger *ledger, struct granary_stats *out) {
     };
     struct granary_stat_by_class *of_memory[GR_MEMORY_FIGURES] = {
         [GR_RESERVED_BYTES] = &out->reserved_bytes, [GR_SEGMENTS] = &out->segments};
-    stop_all(ledger);
     share_room(ledger, NULL); /* a rise that has not settled yet counts */
     for (int s = 0; s < GR_SUMS; s++) {
         for (int f = 0; f < GR_FIGURES; f++) read_blocks(ledger, s, f, part_of(of_blocks[f], s));
         for (int f = 0; f < GR_MEMORY_FIGURES; f++) read_memory(ledger, s, f, part_of(of_memory[f], s));
     }
-    go_on(ledger);
     out->misses = ledger->misses;
     out->out_of_memory = ledger->out_of_memory;
     out->moved_extents = ledger->moved_extents;
     out->moved_bytes = ledger->moved_bytes;
     out->maps = ledger->maps;
     out->unmaps = ledger->unmaps;
+    out->collected_bytes = ledger->collected_bytes;
+}
+
+void gr_ledger_read(struct gr_ledger *ledger, struct granary_stats *out) {
+    gr_ledger_stop(ledger);
+    gr_ledger_look(ledger, out);
+    gr_ledger_go(ledger);
 }
 
 void gr_ledger_reset_peaks(struct gr_ledger *ledger) {
-    stop_all(ledger);
+    gr_ledger_stop(ledger);
     memset(ledger->peak, 0, sizeof(ledger->peak));
     share_room(ledger, NULL);
-    go_on(ledger);
+    gr_ledger_go(ledger);
     for (int s = 0; s < GR_SUMS; s++)
         for (int f = 0; f < GR_MEMORY_FIGURES; f++) ledger->memory_peak[s][f] = memory_now(ledger, s, f);
 }
@@ -269,10 +278,10 @@ static const char *check_tallies(const struct gr_ledger *ledger) {
 }
 
 const char *gr_ledger_check(struct gr_ledger *ledger) {
-    stop_all(ledger);
+    gr_ledger_stop(ledger);
     const char *broken = ceilings_hold(ledger) ? NULL : "G2";
     share_room(ledger, NULL); /* a rise that has not settled yet is no fault */
     if (!broken) broken = check_tallies(ledger);
-    go_on(ledger);
+    gr_ledger_go(ledger);
     return broken;
 }

@@ -77,7 +77,7 @@ struct gr_ledger {
     int64_t memory_up[GR_CLASSES][GR_MEMORY_FIGURES];
     int64_t memory_down[GR_CLASSES][GR_MEMORY_FIGURES];
     int64_t memory_peak[GR_SUMS][GR_MEMORY_FIGURES];
-    int64_t misses, out_of_memory, moved_extents, moved_bytes, maps, unmaps;
+    int64_t misses, out_of_memory, moved_extents, moved_bytes, maps, unmaps, collected_bytes;
 };
 
 void gr_ledger_init(struct gr_ledger *ledger);
@@ -132,6 +132,7 @@ void gr_ledger_unmap(struct gr_ledger *ledger, enum gr_class class, size_t bytes
 void gr_ledger_segment_alloc(struct gr_ledger *ledger, enum gr_class class, size_t bytes);
 void gr_ledger_segment_free(struct gr_ledger *ledger, enum gr_class class, size_t bytes);
 void gr_ledger_move(struct gr_ledger *ledger, size_t bytes);
+void gr_ledger_collect(struct gr_ledger *ledger, size_t bytes); /* on top of what took the memory away */
 
 /* ---- reading ------------------------------------------------------------------------------ */
 
@@ -139,6 +140,12 @@ size_t gr_ledger_reserved(const struct gr_ledger *ledger); /* under the miss loc
 /* Bytes active now (in *now), and the most that ever were since the peaks were reset. Stops all pools
  * for a moment. */
 size_t gr_ledger_active(struct gr_ledger *ledger, size_t *now);
+/* Stops all pools: whoever holds the miss lock as well sees one moment, and may use what the pools' locks
+ * guard. And lets them go on. */
+void gr_ledger_stop(struct gr_ledger *ledger);
+void gr_ledger_go(struct gr_ledger *ledger);
+/* gr_ledger_read in between. */
+void gr_ledger_look(struct gr_ledger *ledger, struct granary_stats *out);
 /* Fills the figures that the ledger knows. Under the miss lock; stops all pools for a moment. */
 void gr_ledger_read(struct gr_ledger *ledger, struct granary_stats *out);
 void gr_ledger_reset_peaks(struct gr_ledger *ledger);  /* likewise */

@@ -61,6 +61,7 @@ struct rule {
 /* For a key that was given, the first that holds. */
 static const struct rule rules[] = {
     {"no_caching", uncached, "leaves split sizes, thresholds, reserves and reclaim without effect"},
+    {"expandable_segments", uncached, "has no effect beside no_caching"},
     {"strict", classic, "has no effect: expandable segments were not asked for"},
     {"per_process_memory_fraction", nothing_allowed, "of 0 lets nothing be allocated at all"},
     {"per_process_memory_fraction", two_limits, "and memory_limit are both set: the lower one counts"},
@@ -81,8 +82,6 @@ static const struct rule rules[] = {
     {"max_non_split_rounding_mb", expandable,
      "has no effect beside expandable_segments: their blocks are always split, and join again"},
     {"max_non_split_rounding_mb", never_split_off, "has no effect without max_split_size_mb"},
-    {"garbage_collection_threshold", expandable,
-     "has no effect beside expandable_segments: their idle memory moves to where it is needed"},
     {"capture_marker", no_reuse, "has no effect with capture_reuse:off"},
     {"release_lock_on_cudamalloc", ever, "is not obeyed"},
     {"backend", ever, "is not obeyed"},

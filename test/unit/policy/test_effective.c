@@ -120,7 +120,6 @@ START_TEST(settings_for_classic_segments_are_named_beside_expandable_ones) {
     parse("max_split_size_mb:500,garbage_collection_threshold:0.6,max_non_split_rounding_mb:32,"
           "roundup_power2_divisions:4,expandable_segments:True");
     check_warned("max_split_size_mb has no effect beside expandable_segments");
-    check_warned("garbage_collection_threshold has no effect beside expandable_segments");
     check_warned("max_non_split_rounding_mb has no effect beside expandable_segments");
     check_warned("roundup_power2_divisions only costs memory beside expandable_segments");
     ck_assert_str_ne(info_of("max_split_size_mb").note, "");

@@ -2,6 +2,8 @@
  * The scenarios of the sweep. */
 #include "fault/scenario.h"
 
+#include <granary/options.h>
+
 /* ---- worlds ----------------------------------------------------------------------------------- */
 
 static void of_64_mib(struct granary_sim_config *sim, struct granary_options *options) {
@@ -141,6 +143,16 @@ static void a_stream(struct world *w) {
     w->made = fixture_stream(w->g);
 }
 
+static void switched_to_classic(struct world *w) {
+    idle_in_pieces(w);
+    ck_assert_int_eq(granary_update_options(w->g, "expandable_segments:False", NULL), GRANARY_OK);
+}
+
+static void switched_to_expandable(struct world *w) {
+    idle_whole(w);
+    ck_assert_int_eq(granary_update_options(w->g, "expandable_segments:True", NULL), GRANARY_OK);
+}
+
 /* ---- calls ------------------------------------------------------------------------------------ */
 
 static int ask_small(struct world *w) {
@@ -192,6 +204,13 @@ static int read_figures(struct world *w) {
     return status == GRANARY_OK ? granary_get_facts(w->g, &facts) : status;
 }
 
+static int push_settings(struct world *w) {
+    return granary_push_options(w->g, "reclaim:off,expandable_segments:False", NULL);
+}
+static int set_class(struct world *w) {
+    return granary_stream_set_class(w->g, w->made, "kv");
+}
+
 const struct scenario scenarios[] = {
     {"first small block of a stream", of_64_mib, nothing, ask_small, false, false},
     {"first large block of a stream", of_64_mib, nothing, ask_large, false, false},
@@ -221,5 +240,11 @@ const struct scenario scenarios[] = {
     {"free, classic", classic, two_to_free, free_both, false, true},
     {"reading figures", of_64_mib, one_of_each, read_figures, false, true},
     {"making a stream", of_64_mib, one_of_each, make_stream, false, false},
+    {"remembering settings", of_64_mib, one_of_each, push_settings, false, false},
+    {"naming a stream's class", of_64_mib, a_stream, set_class, false, false},
+    {"growth after a switch to classic segments", of_64_mib, switched_to_classic, ask_more_than_a_quarter,
+     true, false},
+    {"growth after a switch to expandable segments", classic, switched_to_expandable, ask_more_than_a_quarter,
+     true, false},
     {"ending a stream", of_64_mib, a_stream, end_stream, false, false},
     {0}};

@@ -23,6 +23,7 @@ PREFIX ?= /usr/local
 INCLUDEDIR ?= $(PREFIX)/include
 LIBDIR ?= $(PREFIX)/lib
 BINDIR ?= $(PREFIX)/bin
+MANDIR ?= $(PREFIX)/share/man
 INSTALL ?= install
 CLANG_FORMAT ?= clang-format
 CUDA_HOME ?= $(patsubst %/include/cuda.h,%,$(wildcard /usr/local/cuda/include/cuda.h))
@@ -98,9 +99,9 @@ first := $(filter deps,$(MAKECMDGOALS))
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all lib tool deps bench bench-programs bench-latency bench-growth bench-capture bench-peer bench-peer-programs guard \
+.PHONY: all lib tool man deps bench bench-programs bench-latency bench-growth bench-capture bench-peer bench-peer-programs guard \
         check test unit prop soak mutants fault fuzz fuzz-corpus abi tool-check check-install gpu-check gpu-programs asan ubsan \
-        tsan valgrind cov lint layers lint-size lint-ledger lint-symbols lint-cppcheck format format-check \
+        tsan valgrind cov lint layers lint-size lint-ledger lint-options lint-symbols lint-cppcheck format format-check \
         install uninstall clean dist help FORCE
 
 # ---- building ---------------------------------------------------------------------------------
@@ -159,6 +160,16 @@ $(B)/bench/parts.a: $(bench_part) $(B)/bench/parts.list
 
 $(bench_bin): $(B)/bench/%: $(B)/bench/%.o $(B)/bench/parts.a $(tool_part) $(static)
 	$(call say,LD)$(CC) $(cflags) $(LDFLAGS) $< $(B)/bench/parts.a $(tool_part) $(static) $(libs) -lm $(zlib) -o $@
+
+# The table of options as records for doc/options.awk, by the preprocessor.
+option_records = $(CC) -E -P -x c src/policy/options.def \
+    -D'GR_OPTION(key,type,field,low,high,values,standard,when,sentence)=@@option@key@when@values@standard@sentence' \
+    -D'GR_IGNORED(key,type,low,high,values,standard,sentence)=@@ignored@key@ANY@values@standard@sentence' \
+    -D'GR_ALIAS(other,key)=@@alias@other@key'
+
+man: $(B)/granary-options.7 ## Make the manual page of the options from their table.
+$(B)/granary-options.7: doc/granary-options.7 doc/options.awk src/policy/options.def $(B)/flags
+	$(call say,MAN)$(option_records) | awk -v format=man -v page=$< -f doc/options.awk > $@
 
 # What building, measuring and testing need.
 packages := $(filter gcc g++ clang,$(sort $(CC) $(CXX))) check pkg-config zlib1g-dev
@@ -341,7 +352,7 @@ cov: ## Run the tests with coverage; the table goes to build/cov/coverage.txt.
 
 # ---- rules of the house -----------------------------------------------------------------------
 
-lint: layers lint-size lint-ledger lint-symbols format-check lint-cppcheck ## Check every rule of CONTRIBUTING.md that a program can check.
+lint: layers lint-size lint-ledger lint-options lint-symbols format-check lint-cppcheck ## Check every rule of CONTRIBUTING.md that a program can check.
 
 layers: ## Check that includes follow src/LAYERS.
 	@awk -f test/lint/layers.awk src/LAYERS $(call files,src,%.c %.h %.def)
@@ -354,6 +365,10 @@ LEDGER_READS := gr_ledger_init gr_ledger_reserved gr_ledger_read gr_ledger_check
                 gr_ledger_stop gr_ledger_go gr_ledger_look
 lint-ledger:
 	@awk -v reads='$(LEDGER_READS)' -f test/lint/ledger.awk $(filter-out src/ledger/% src/tool/%,$(call files,src,%.c %.h))
+
+# Every key has a row in doc/options.md with a test that exists, and there is no other row.
+lint-options:
+	@$(option_records) | awk -v format=keys -f doc/options.awk | test/lint/options.sh doc/options.md $(call files,test,%.c)
 
 lint-symbols: $(shared)
 	@test/lint/symbols.sh $(shared)
@@ -373,8 +388,8 @@ format-check: ## Fail when a source file is not formatted.
 # ---- installing -------------------------------------------------------------------------------
 
 # The .pc file is written here, not by `all`: only now is PREFIX known for certain.
-install: all ## Install headers, libraries, granary.pc and the tool (DESTDIR, PREFIX, LIBDIR, INCLUDEDIR, BINDIR).
-	$(INSTALL) -d $(DESTDIR)$(INCLUDEDIR)/granary $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(BINDIR)
+install: all man ## Install headers, libraries, granary.pc, the tool and its page (DESTDIR, PREFIX, LIBDIR, ...).
+	$(INSTALL) -d $(DESTDIR)$(INCLUDEDIR)/granary $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(BINDIR) $(DESTDIR)$(MANDIR)/man7
 	$(INSTALL) -m 644 include/granary/*.h $(DESTDIR)$(INCLUDEDIR)/granary
 	$(INSTALL) -m 644 $(static) $(DESTDIR)$(LIBDIR)
 	$(INSTALL) -m 755 $(shared) $(DESTDIR)$(LIBDIR)
@@ -385,11 +400,12 @@ install: all ## Install headers, libraries, granary.pc and the tool (DESTDIR, PR
 	    'Cflags: -I$${includedir}' 'Libs: -L$${libdir} -lgranary' 'Libs.private: -pthread $(libs)' \
 	    > $(DESTDIR)$(LIBDIR)/pkgconfig/granary.pc
 	$(INSTALL) -m 755 $(tool) $(DESTDIR)$(BINDIR)
+	$(INSTALL) -m 644 $(B)/granary-options.7 $(DESTDIR)$(MANDIR)/man7
 
 uninstall: ## Remove what install put there.
 	rm -f $(patsubst include/%,$(DESTDIR)$(INCLUDEDIR)/%,$(wildcard include/granary/*.h)) \
 	    $(addprefix $(DESTDIR)$(LIBDIR)/,libgranary.a libgranary.so libgranary.so.$(SOVERSION) libgranary.so.$(VERSION) pkgconfig/granary.pc) \
-	    $(DESTDIR)$(BINDIR)/granary
+	    $(DESTDIR)$(BINDIR)/granary $(DESTDIR)$(MANDIR)/man7/granary-options.7
 	-@rmdir $(DESTDIR)$(INCLUDEDIR)/granary $(DESTDIR)$(LIBDIR)/pkgconfig 2>/dev/null || true
 
 dist: ## Pack the committed files into build/granary-VERSION.tar.gz.

@@ -166,7 +166,6 @@ static int parse(struct granary_options *options, const char *string, const char
                           .changing = way == GR_CONFIG_CHANGE,
                           .origin = (uint8_t)origin,
                           .error = error};
-    copy.skipped[0] = '\0';
     int status = read_entries(&r, strip(string));
     if (status == GRANARY_OK) status = check_segments(&r);
     if (status == GRANARY_OK) *options = copy;

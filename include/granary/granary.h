@@ -122,7 +122,8 @@ enum granary_capture_marker { GRANARY_MARKER_TERMINALS = 0, GRANARY_MARKER_EMPTY
 
 /* When idle memory of other places is moved to serve a request. OFF: never, not even before failing.
  * PRESSURE: before failing, and before more is held than is or ever was in use at once, with a margin
- * of 32 MiB or a 128th. EAGER: before any new memory is made. */
+ * of a 64th or 32 MiB. EAGER: before any new memory is made, all of which
+ * comes in granules of 2 MiB, whatever extent_bytes says. */
 enum granary_reclaim { GRANARY_RECLAIM_OFF = 0, GRANARY_RECLAIM_PRESSURE = 1, GRANARY_RECLAIM_EAGER = 2 };
 
 struct granary_fault;
@@ -153,11 +154,10 @@ struct granary_options {
         limit_fraction; /* the same as a fraction of the device's memory, from 0 to 1 (no limit); the lower limit holds. default 1 */
     size_t
         max_split_size; /* classic only: blocks of this size or more are not split. default GRANARY_UNLIMITED */
-    size_t handle_cache_bytes; /* released physical memory kept for reuse, at most. default 0 */
-    int reclaim;               /* enum granary_reclaim, default GRANARY_RECLAIM_PRESSURE */
-    size_t
-        extent_bytes; /* usual size of physical allocations: from 20 MiB on kernels run at full speed. 0 (default): large_segment_size */
-    int rdma_capable; /* 1: memory that network cards can reach, where that works. default 0 */
+    size_t handle_cache_bytes;   /* released physical memory kept for reuse, at most. default 0 */
+    int reclaim;                 /* enum granary_reclaim, default GRANARY_RECLAIM_PRESSURE */
+    size_t extent_bytes;         /* usual size of physical allocations. default 10 MiB */
+    int rdma_capable;            /* 1: memory that network cards can reach, where that works. default 0 */
     int capture_reuse;           /* enum granary_capture_reuse, default GRANARY_REUSE_STREAM */
     int capture_marker;          /* enum granary_capture_marker, default GRANARY_MARKER_TERMINALS */
     struct granary_fault *fault; /* where a failing granary_open writes its words; default NULL */

@@ -169,8 +169,11 @@ static int open_range(granary *g, struct gr_pool *pool, size_t rounded) {
 }
 
 static int plan(granary *g, struct gr_pool *pool, size_t rounded, struct gr_growth *growth) {
+    const size_t most = gr_min(g->limit, g->driver.facts.total_bytes);
     for (;;) {
         gr_lock_take(&pool->lock);
+        pool->sparing = g->reclaim == GRANARY_RECLAIM_EAGER ||
+                        gr_backing_short(gr_heap_held(g) + rounded, most);
         int status = gr_grow_plan(pool, rounded, growth);
         gr_lock_give(&pool->lock);
         if (status != GRANARY_OUT_OF_MEMORY) return status;

@@ -152,7 +152,7 @@ static int make_pool(granary *g, struct gr_heap *heap, gr_cu_stream handle, enum
         pool = g->spare[class];
         if (pool) {
             g->spare[class] = pool->spare_next;
-        } else if ((pool = gr_host_take(1, sizeof(*pool), 64)) != NULL) {
+        } else if ((pool = gr_host_take(1, sizeof(*pool), 8)) != NULL) {
             gr_pool_init(pool, class, &g->table, &g->sizing, &g->ledger);
         }
         if (pool) {

@@ -35,7 +35,8 @@ static void apply(granary *g, const struct granary_options *options) {
     g->settings = *options;
     gr_sizing_set(&g->sizing, options);
     g->reclaim = (enum granary_reclaim)options->reclaim;
-    g->extent = gr_max(gr_options_extent(options) / g->driver.facts.granule, 1);
+    g->extent =
+        g->reclaim == GRANARY_RECLAIM_EAGER ? 1 : gr_max(options->extent_bytes / g->driver.facts.granule, 1);
     g->limit = limit_of(options, g->driver.facts.total_bytes);
     gr_extents_limit_cache(&g->extents, options->handle_cache_bytes);
     gr_defer_set_reuse(&g->defer, (enum granary_capture_reuse)options->capture_reuse);

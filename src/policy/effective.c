@@ -30,11 +30,11 @@ static bool rejecting(settings o) {
 static bool never_split_off(settings o) {
     return o->max_split_size == GRANARY_UNLIMITED;
 }
-static bool extent_decides(settings o) {
-    return expandable(o) && o->extent_bytes != 0;
-}
 static bool small_extents(settings o) {
-    return expandable(o) && gr_options_extent(o) < 20 * GR_MIB;
+    return o->extent_bytes < 10 * GR_MIB;
+}
+static bool eager(settings o) {
+    return expandable(o) && o->reclaim == GRANARY_RECLAIM_EAGER;
 }
 static bool no_reclaim(settings o) {
     return o->reclaim == GRANARY_RECLAIM_OFF;
@@ -69,9 +69,10 @@ static const struct rule rules[] = {
     {"reclaim", no_reclaim, "is off: requests fail although idle memory would serve them"},
     {"reclaim", eager_classic, "has nothing to move on classic segments: eager is the same as pressure"},
     {"extent_mb", classic, "has no effect on classic segments"},
-    {"extent_mb", small_extents, "is below 20: kernels lose up to a fifth of their bandwidth"},
-    {"large_segment_size_mb", extent_decides, "has no effect beside expandable_segments and extent_mb"},
-    {"large_segment_size_mb", small_extents, "is below 20: kernels lose up to a fifth of their bandwidth"},
+    {"extent_mb", eager, "has no effect beside reclaim:eager, which makes all memory in granules of 2 MiB"},
+    {"extent_mb", small_extents, "is below 10: kernels lose bandwidth, with 2 a fifth of it"},
+    {"large_segment_size_mb", expandable,
+     "has no effect beside expandable_segments: extent_mb is what sizes their physical allocations"},
     {"handle_cache", classic, "has no effect on classic segments"},
     {"expandable_segments_reserve", classic, "has no effect on classic segments"},
     {"expandable_segments_reserve_by_class", classic, "has no effect on classic segments"},

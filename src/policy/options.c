@@ -52,6 +52,7 @@ const struct granary_options gr_options_standard = {
     .limit_fraction = 1,
     .max_split_size = GRANARY_UNLIMITED,
     .reclaim = GRANARY_RECLAIM_PRESSURE,
+    .extent_bytes = 10 * GR_MIB,
     .capture_reuse = GRANARY_REUSE_STREAM,
     .capture_marker = GRANARY_MARKER_TERMINALS,
     .large_segment_size = GR_SIZING_LARGE_SEGMENT,

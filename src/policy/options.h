@@ -84,9 +84,4 @@ bool gr_option_is_standard(const struct gr_option *option, const struct granary_
  * which, with its value. */
 GR_MUST int gr_options_check(const struct granary_options *options, char *reason, size_t room);
 
-/* Usual size of physical allocations. */
-static inline size_t gr_options_extent(const struct granary_options *options) {
-    return options->extent_bytes ? options->extent_bytes : options->large_segment_size;
-}
-
 #endif

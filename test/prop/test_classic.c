@@ -30,6 +30,7 @@ static size_t current; /* of them */
 
 static void classic_card(struct granary_sim_config *sim, struct granary_options *options) {
     granary_sim_config_init(sim);
+    sim->memory_bytes = 1024 * GR_GIB; /* nothing is ever short: the rules of sizes alone */
     options->expandable_segments = 0;
     ck_assert_int_eq(granary_options_parse(options, settings[current].conf, NULL, NULL), GRANARY_OK);
 }

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "support/fixture.h"
 
@@ -18,6 +19,7 @@ void lone_pool_open(struct lone_pool *lone, enum gr_class class, bool expandable
     ck_assert(gr_table_init(&lone->table));
     gr_ledger_init(&lone->ledger);
     gr_stream_init(&lone->stream, GR_CU_STREAM_LEGACY);
+    memset(&lone->pool, 0, sizeof lone->pool);
     gr_pool_init(&lone->pool, class, &lone->table, &lone->sizing, &lone->ledger);
     gr_pool_assign(&lone->pool, &lone->stream, NULL, expandable, false);
 }
@@ -111,6 +113,20 @@ void lone_pool_put(struct lone_pool *lone, struct gr_block *b) {
     gr_ledger_free_requested(&lone->pool.tally, b->size);
     gr_ledger_free_completed(&lone->pool.tally, b->size, b->u.live.requested);
     gr_pool_put(&lone->pool, b);
+}
+
+void lone_pool_evict(struct lone_pool *lone, size_t want) {
+    struct gr_idle idle;
+    if (!gr_idle_claim(&lone->pool, want, UINT32_MAX, &idle)) return;
+    struct gr_range *range = &idle.segment->range;
+    size_t slot = gr_range_slot_of(range, idle.block->addr), end = slot + idle.bytes / range->granule;
+    while (slot < end) {
+        struct gr_extent *extent = range->slot[slot];
+        slot += extent->granules;
+        ck_assert_int_eq(gr_range_unmap(range, &lone->driver, extent), GRANARY_OK);
+        gr_extents_release(&lone->extents, extent);
+    }
+    gr_idle_finish(&lone->pool, &idle);
 }
 
 const char *lone_pool_check(struct lone_pool *lone) {

@@ -80,7 +80,8 @@ START_TEST(values_are_written_as_they_can_be_read) {
     check_value("roundup_power2_divisions", "[1:4,2:4,8:2]", "string");
     check_value("expandable_segments_reserve", "10GiB", "string");
     check_value("expandable_segments_reserve_by_class", "[a:0.1,b:1KiB]", "string");
-    check_value("extent_mb", "large_segment_size_mb", "default");
+    check_value("extent_mb", "10", "default");
+    check_value("max_non_split_rounding_mb", "large_segment_size_mb", "default");
 }
 END_TEST
 
@@ -129,10 +130,10 @@ START_TEST(settings_for_classic_segments_are_named_beside_expandable_ones) {
 END_TEST
 
 START_TEST(settings_for_expandable_segments_are_named_beside_classic_ones) {
-    parse("extent_mb:64,handle_cache:1GiB,expandable_segments_reserve:0.5,reclaim:eager,strict:1,"
+    parse("extent_mb:64,handle_cache:1GiB,expandable_segments_reserve:0.5,strict:1,"
           "expandable_segments_reserve_by_class:[a:1]");
     ck_assert_str_eq(warnings(), "");
-    parse("expandable_segments:False");
+    parse("expandable_segments:False,reclaim:eager");
     check_warned("extent_mb has no effect on classic segments");
     check_warned("handle_cache has no effect");
     check_warned("expandable_segments_reserve has no effect");
@@ -145,9 +146,9 @@ END_TEST
 START_TEST(settings_that_are_unsafe_or_quarrel_are_named) {
     static const char *const rows[][2] = {
         {"reclaim:off", "reclaim is off: requests fail"},
-        {"extent_mb:2", "extent_mb is below 20"},
-        {"large_segment_size_mb:11", "large_segment_size_mb is below 20"},
-        {"large_segment_size_mb:64,extent_mb:20", "large_segment_size_mb has no effect beside"},
+        {"extent_mb:2", "extent_mb is below 10"},
+        {"extent_mb:20,reclaim:eager", "extent_mb has no effect beside reclaim:eager"},
+        {"large_segment_size_mb:64", "large_segment_size_mb has no effect beside expandable_segments"},
         {"throw_on_cudamalloc_oom:True", "throw_on_cudamalloc_oom fails requests"},
         {"per_process_memory_fraction:0", "per_process_memory_fraction of 0"},
         {"per_process_memory_fraction:0.5,memory_limit:1G", "the lower one counts"},

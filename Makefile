@@ -100,7 +100,7 @@ first := $(filter deps,$(MAKECMDGOALS))
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: all lib tool man deps bench bench-programs bench-latency bench-growth bench-capture bench-peer bench-peer-programs guard \
-        check test unit prop soak mutants fault fuzz fuzz-corpus abi tool-check check-install gpu-check gpu-programs asan ubsan \
+        check test unit prop soak mutants fault fuzz fuzz-corpus abi tool-check doc-check check-install gpu-check gpu-programs asan ubsan \
         tsan valgrind cov lint layers lint-size lint-ledger lint-options lint-symbols lint-cppcheck format format-check \
         install uninstall clean dist help FORCE
 
@@ -222,7 +222,7 @@ guard: $(B)/bench/guard ## Instructions of the main shapes under callgrind, held
 
 # ---- testing ----------------------------------------------------------------------------------
 
-check: unit prop fault fuzz-corpus abi tool-check check-install ## Run every test that needs no GPU.
+check: unit prop fault fuzz-corpus abi tool-check doc-check check-install ## Run every test that needs no GPU.
 test: check ## The same as check.
 
 # Check kills a test after 4 seconds; sanitizers are slower than that is meant for.
@@ -316,6 +316,14 @@ $(B)/%.cpp.abi: %.cpp $(B)/flags $(B)/toolkit | $(first)
 
 tool-check: $(tool) ## Run the tool on good and bad input and look at its words and exit status.
 	@test/tool/check.sh $(tool)
+
+# Programs whose output the documentation shows.
+doc_bin := $(patsubst test/doc/%.c,$(B)/test/doc/%,$(wildcard test/doc/*.c))
+$(doc_bin): $(B)/test/doc/%: $(B)/test/doc/%.o $(B)/test/support/shortage.o $(static)
+	$(call say,LD)$(CC) $(cflags) $(LDFLAGS) $^ $(libs) -o $@
+
+doc-check: $(doc_bin) $(tool) ## Run the commands that the documentation shows; they must print what it says.
+	@test/doc/check.sh $(B) $(wildcard doc/*.md)
 
 check-install: $(static) $(shared) $(tool) ## Install into build/stage and build the README's program there.
 	@MAKE='$(MAKE)' CC='$(CC)' V='$(V)' FLAGS='$(filter -f% --coverage,$(flags_$(V)))' VERSION='$(VERSION)' test/install/check.sh build/stage

@@ -344,6 +344,8 @@ START_TEST(numbers_outside_of_their_range_are_refused) {
     check_refused("garbage_collection_threshold:0", false, 30, "0", "above 0");
     check_refused("garbage_collection_threshold:1.0", true, 30, "1.0", "below 1");
     check_refused("garbage_collection_threshold:1.5", false, 30, "1.5", "below 1");
+    check_refused("garbage_collection_threshold:.0000009", false, 30, ".0000009", "at least 0.000001");
+    check_refused("per_process_memory_fraction:0.0000009", false, 29, "0.0000009", "at least 0.000001");
     check_refused("garbage_collection_threshold:nan", false, 30, "nan", "decimal number");
     ck_assert_int_eq(strict("per_process_memory_fraction:0"), GRANARY_OK); /* as PyTorch: nothing at all */
     ck_assert_int_eq(strict("max_split_size_mb:20,per_process_memory_fraction:1,memory_limit:1"), GRANARY_OK);

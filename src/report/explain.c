@@ -73,7 +73,7 @@ struct size {
     char words[GR_TEXT_SIZE_ROOM];
 };
 static struct size size_of(size_t bytes) {
-    struct size size;
+    struct size size = {""};
     gr_text_size(size.words, sizeof(size.words), bytes);
     return size;
 }

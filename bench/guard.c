@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <granary/granary.h>
+#include <granary/history.h>
 #include <granary/sim.h>
 
 #include "base/base.h"

@@ -8,6 +8,7 @@
 #include "heap/private.h"
 #include "heap/reclaim.h"
 #include "heap/scope.h"
+#include "heap/settings.h"
 #include "policy/config.h"
 #include "report/explain.h"
 #include "report/fault.h"
@@ -61,25 +62,11 @@ int granary_last_fault(granary *g, struct granary_fault *out) {
     return gr_fault_copy_out(g, "granary_last_fault", out, &fault, sizeof(fault));
 }
 
-/* ---- options, opening, closing ------------------------------------------------------------ */
-
-void granary_options_init(struct granary_options *options) {
-    if (options) gr_config_init(options);
-}
-
-int granary_options_parse(struct granary_options *options, const char *string, const char *source,
-                          struct granary_option_error *error) {
-    if (!options || !string) return GRANARY_INVALID;
-    return gr_config_parse(options, string, source, false, error);
-}
-
-int granary_options_from_environment(struct granary_options *options, struct granary_option_error *error) {
-    return options ? gr_config_from_environment(options, error) : GRANARY_INVALID;
-}
+/* ---- opening, closing, settings ------------------------------------------------------------ */
 
 /* The caller's options over the defaults, or the defaults and the environment; checked. */
 static int read_options(const struct granary_options *given, struct granary_options *options, char *reason) {
-    gr_config_init(options);
+    gr_options_init(options);
     if (!given) {
         struct granary_option_error error;
         int status = gr_config_from_environment(options, &error);
@@ -99,43 +86,7 @@ static int read_options(const struct granary_options *given, struct granary_opti
                     (int)options->driver);
         return GRANARY_INVALID;
     }
-    if (!(options->limit_fraction > 0 && options->limit_fraction <= 1)) {
-        gr_text_put(reason, GR_REASON_ROOM, "options.limit_fraction is %g; it lies above 0 and up to 1",
-                    options->limit_fraction);
-        return GRANARY_INVALID;
-    }
-    if (!(options->garbage_collection_threshold >= 0 && options->garbage_collection_threshold < 1)) {
-        gr_text_put(reason, GR_REASON_ROOM,
-                    "options.garbage_collection_threshold is %g; it is 0 or lies between 0 and 1",
-                    options->garbage_collection_threshold);
-        return GRANARY_INVALID;
-    }
-    if ((unsigned)options->capture_reuse > GRANARY_REUSE_GRAPH ||
-        (unsigned)options->capture_marker > GRANARY_MARKER_EMPTY_NODE) {
-        gr_text_put(reason, GR_REASON_ROOM,
-                    "options.capture_reuse is %d and capture_marker %d; the most are %d and %d",
-                    (int)options->capture_reuse, (int)options->capture_marker, (int)GRANARY_REUSE_GRAPH,
-                    (int)GRANARY_MARKER_EMPTY_NODE);
-        return GRANARY_INVALID;
-    }
-    if ((unsigned)options->reclaim > GRANARY_RECLAIM_EAGER || options->extent_bytes == 0) {
-        gr_text_put(reason, GR_REASON_ROOM, "options.reclaim is %d, at most %d, and extent_bytes %zu, not 0",
-                    options->reclaim, (int)GRANARY_RECLAIM_EAGER, options->extent_bytes);
-        return GRANARY_INVALID;
-    }
-    if ((unsigned)options->history > GRANARY_HISTORY_ALL ||
-        (unsigned)options->history_stacks > GRANARY_STACKS_ALL) {
-        gr_text_put(reason, GR_REASON_ROOM,
-                    "options.history is %d and history_stacks %d; the most are %d and %d", options->history,
-                    options->history_stacks, (int)GRANARY_HISTORY_ALL, (int)GRANARY_STACKS_ALL);
-        return GRANARY_INVALID;
-    }
-    if (options->max_split_size < GR_SIZING_LARGE_SEGMENT) {
-        gr_text_put(reason, GR_REASON_ROOM, "options.max_split_size is %zu; the least is %zu",
-                    options->max_split_size, GR_SIZING_LARGE_SEGMENT);
-        return GRANARY_INVALID;
-    }
-    return GRANARY_OK;
+    return gr_options_check(options, reason, GR_REASON_ROOM);
 }
 
 /* What is told from the start. */
@@ -183,6 +134,7 @@ void granary_close(granary *g) {
 int granary_get_facts(granary *g, struct granary_facts *out) {
     if (!g) return GRANARY_INVALID;
     const struct gr_facts *facts = &g->driver.facts;
+    gr_lock_take(&g->miss);
     struct granary_facts copy = {.struct_size = sizeof(copy),
                                  .device = facts->device,
                                  .driver_version = facts->driver_version,
@@ -192,7 +144,54 @@ int granary_get_facts(granary *g, struct granary_facts *out) {
                                  .simulated = g->driver.simulated};
     gr_text_put(copy.name, sizeof(copy.name), "%s", facts->name);
     gr_text_put(copy.expandable_reason, sizeof(copy.expandable_reason), "%s", g->expandable_reason);
+    gr_lock_give(&g->miss);
     return gr_fault_copy_out(g, "granary_get_facts", out, &copy, sizeof(copy));
+}
+
+int granary_get_options(granary *g, struct granary_options *out) {
+    if (!g) return GRANARY_INVALID;
+    struct granary_options options;
+    gr_settings_read(g, &options);
+    return gr_fault_copy_out(g, "granary_get_options", out, &options, sizeof(options));
+}
+
+static int change_options(granary *g, const char *call, const char *string, bool push,
+                          struct granary_option_error *error) {
+    struct granary_option_error mine;
+    if (!g) return GRANARY_INVALID;
+    int status = gr_settings_update(g, string, push, error ? error : &mine);
+    switch (status) {
+    case GRANARY_OK: return GRANARY_OK;
+    case GRANARY_UNSUPPORTED:
+        return fail(g, call, status, "expandable segments are not available: %s", g->driver.facts.vmm_reason);
+    case GRANARY_HOST_MEMORY: return fail(g, call, status, "%s", "");
+    default: return fail(g, call, status, "%s", error ? error->text : mine.text);
+    }
+}
+
+int granary_update_options(granary *g, const char *string, struct granary_option_error *error) {
+    return change_options(g, "granary_update_options", string, false, error);
+}
+
+int granary_push_options(granary *g, const char *string, struct granary_option_error *error) {
+    return change_options(g, "granary_push_options", string, true, error);
+}
+
+int granary_pop_options(granary *g) {
+    if (!g) return GRANARY_INVALID;
+    int status = gr_settings_pop(g);
+    return status == GRANARY_OK
+               ? GRANARY_OK
+               : fail(g, "granary_pop_options", status, "no settings are remembered: push comes before pop");
+}
+
+int granary_stream_set_class(granary *g, granary_stream stream, const char *name) {
+    if (!g) return GRANARY_INVALID;
+    if (!name || strlen(name) >= GRANARY_CLASS_ROOM)
+        return fail(g, "granary_stream_set_class", GRANARY_INVALID, "the name is %s",
+                    name ? "longer than 31 characters" : "NULL");
+    int status = gr_settings_class(g, gr_stream_normal(stream), name);
+    return status == GRANARY_OK ? GRANARY_OK : fail(g, "granary_stream_set_class", status, "%s", "");
 }
 
 /* ---- allocation --------------------------------------------------------------------------- */
@@ -326,9 +325,7 @@ int granary_trim(granary *g, size_t keep_bytes, size_t *released) {
 
 int granary_set_limit(granary *g, size_t bytes) {
     if (!g) return GRANARY_INVALID;
-    gr_lock_take(&g->miss);
-    g->limit = bytes;
-    gr_lock_give(&g->miss);
+    gr_settings_limit(g, bytes);
     return GRANARY_OK;
 }
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/host.h"
-#include "policy/config.h"
+#include "policy/options.h"
 #include "report/fault.h"
 #include "report/holders.h"
 #include "report/save.h"
@@ -16,7 +16,7 @@ void granary_history_options_init(struct granary_history_options *options) {
     *options = (struct granary_history_options){.struct_size = sizeof(*options),
                                                 .level = GRANARY_HISTORY_ALL,
                                                 .stacks = GRANARY_STACKS_ALL,
-                                                .entries = GR_CONFIG_HISTORY_ENTRIES};
+                                                .entries = GR_OPTIONS_HISTORY_ENTRIES};
 }
 
 int granary_record_history(granary *g, const struct granary_history_options *given) {
@@ -129,7 +129,7 @@ int granary_summary(granary *g, int abbreviated, char *buffer, size_t room) {
     if (status != GRANARY_OK) return status;
     status = gr_dump_take(g, false, &dump);
     if (status != GRANARY_OK) return gr_fault_fail(g, call, status, "%s", "");
-    gr_summary_table(buffer, room, g, &dump, abbreviated != 0);
+    gr_summary_table(buffer, room, g->driver.facts.device, &dump, abbreviated != 0);
     gr_dump_fini(&dump);
     return GRANARY_OK;
 }

@@ -123,10 +123,11 @@ enum granary_capture_marker { GRANARY_MARKER_TERMINALS = 0, GRANARY_MARKER_EMPTY
 
 /* When idle memory of other places is moved to serve a request. OFF: never, not even before failing.
  * PRESSURE: before failing, and before more is held than is or ever was in use at once, with a margin
- * of 32 MiB or a 128th. EAGER: before any new memory is made. */
+ * of a 64th or 32 MiB. EAGER: before any new memory is made, all of which
+ * comes in granules of 2 MiB, whatever extent_bytes says. */
 enum granary_reclaim { GRANARY_RECLAIM_OFF = 0, GRANARY_RECLAIM_PRESSURE = 1, GRANARY_RECLAIM_EAGER = 2 };
 
-/* What is remembered of the past (see "history"). OFF: nothing. STATE: who asked for each block that is
+/* What is remembered of the past (granary/history.h). OFF: nothing. STATE: who asked for each block that is
  * live. ALLOC: also every event; stacks are taken at allocations, and frees show that of their block.
  * ALL: also at frees. */
 enum granary_history_level {
@@ -146,7 +147,22 @@ enum granary_stacks {
 
 struct granary_fault;
 
-/* What a handle is opened with. Set it up with granary_options_init, change what you need. */
+/* Address space for a range: bytes, or with 0 bytes a fraction of the device's memory. Zeros: as much as the
+ * device has and an eighth more. */
+struct granary_reserve {
+    size_t bytes;
+    double fraction;
+};
+enum { GRANARY_RESERVE_CLASSES = 8, GRANARY_CLASS_ROOM = 32 };
+struct granary_reserve_class {
+    char name[GRANARY_CLASS_ROOM]; /* "": this entry and those behind it are not in use */
+    struct granary_reserve reserve;
+};
+
+enum { GRANARY_SIZE_INTERVALS = 16, GRANARY_OPTION_ROOM = 48 };
+
+/* What a handle is opened with. Set it up with granary_options_init, change what you need. doc/options.md says
+ * more about each; granary/options.h lists them with values and origins, and changes those of an open handle. */
 struct granary_options {
     size_t struct_size;         /* sizeof (struct granary_options), set by granary_options_init */
     enum granary_driver driver; /* default: CUDA */
@@ -154,25 +170,39 @@ struct granary_options {
     int strict; /* 1: opening fails when expandable segments are asked for and cannot be had. default 0 */
     size_t limit_bytes; /* physical memory this handle may hold. default GRANARY_UNLIMITED */
     double
-        limit_fraction; /* the same as a fraction of the device's memory, in (0, 1]; the lower limit holds. default 1 */
+        limit_fraction; /* the same as a fraction of the device's memory, from 0 to 1 (no limit); the lower limit holds. default 1 */
     size_t
         max_split_size; /* classic only: blocks of this size or more are not split. default GRANARY_UNLIMITED */
-    size_t handle_cache_bytes; /* released physical memory kept for reuse, at most. default 0 */
-    int reclaim;               /* enum granary_reclaim, default GRANARY_RECLAIM_PRESSURE */
-    size_t extent_bytes;       /* usual size of physical allocations, default 20 MiB (see extent_mb below) */
-    int rdma_capable;          /* 1: memory that network cards can reach, where that works. default 0 */
-    int capture_reuse;         /* enum granary_capture_reuse, default GRANARY_REUSE_STREAM */
-    int capture_marker;        /* enum granary_capture_marker, default GRANARY_MARKER_TERMINALS */
+    size_t handle_cache_bytes;   /* released physical memory kept for reuse, at most. default 0 */
+    int reclaim;                 /* enum granary_reclaim, default GRANARY_RECLAIM_PRESSURE */
+    size_t extent_bytes;         /* usual size of physical allocations. default 10 MiB */
+    int rdma_capable;            /* 1: memory that network cards can reach, where that works. default 0 */
+    int capture_reuse;           /* enum granary_capture_reuse, default GRANARY_REUSE_STREAM */
+    int capture_marker;          /* enum granary_capture_marker, default GRANARY_MARKER_TERMINALS */
     struct granary_fault *fault; /* where a failing granary_open writes its words; default NULL */
     int history;                 /* enum granary_history_level, from the start. default OFF */
     int history_stacks;          /* sum of enum granary_stacks. default GRANARY_STACKS_ALL */
     size_t history_entries;      /* events kept. default 100000 */
-    const char *oom_snapshot;    /* file for a snapshot at out-of-memory, see "snapshots". default NULL, and
+    const char
+        *oom_snapshot; /* file for a snapshot at out-of-memory, see granary/history.h. default NULL, and
                                     then the environment variable GRANARY_OOM_SNAPSHOT */
     /* At a miss, while more than this part of the limit (without one: of the device's memory) is held,
      * idle memory of large blocks is given back, the longest unused first. 0 (default): never */
     double garbage_collection_threshold;
     int no_caching; /* 1: every block is made by the driver and given back at once. default 0 */
+    /* Requests of [2^(20+i), 2^(21+i)) bytes, with i 0 also all below, are rounded up to a multiple of their
+     * power of two divided by [i], itself a power of two. 0 (default) or 1: to multiples of 512 */
+    uint32_t roundup_power2_divisions[GRANARY_SIZE_INTERVALS];
+    size_t large_segment_size;     /* classic segments for requests from 1 to 10 MiB. default 20 MiB */
+    size_t max_non_split_rounding; /* classic only: what is not split serves requests that are smaller by less
+                                       than this. 0 (default): large_segment_size */
+    int reject_early; /* 1: fail before the limit would be passed, without giving anything back. default 0 */
+    struct granary_reserve reserve; /* for the ranges of expandable segments */
+    struct granary_reserve_class reserve_by_class[GRANARY_RESERVE_CLASSES]; /* of granary_stream_set_class */
+    /* Written by the functions that read strings, read by those of granary/options.h. */
+    unsigned char origin[GRANARY_OPTION_ROOM];
+    char skipped[64];
+    unsigned unread;
 };
 
 /* Fills in the defaults.  Driver: never.  Capture: allowed.  Fails: never. */
@@ -180,24 +210,22 @@ GRANARY_API void granary_options_init(struct granary_options *options);
 
 /* Where and why an option string was refused. */
 struct granary_option_error {
-    size_t column;  /* of the offending token, from 1 */
-    char token[64]; /* the token, cut to fit */
-    char text[384]; /* the whole sentence, with source, token and column */
+    size_t column;   /* of the offending token, from 1 */
+    char token[64];  /* the token, cut to fit */
+    char text[1024]; /* the whole sentence, with source, token and column */
 };
 
 /* Reads "key:value,key:value" (the syntax of PYTORCH_CUDA_ALLOC_CONF) into options: only the keys
- * that are named change, and on an error none does. Keys: expandable_segments (True, False),
- * max_split_size_mb (MiB, at least 20), graph_capture_record_stream_reuse (True, False), per_process_memory_fraction (0 to 1), memory_limit
- * (a size with a unit: 512MiB, 10GiB, 1000000), reclaim (off, pressure, eager), extent_mb (MiB, at least
- * 2: with 2 a job fits the smallest card, but kernels lose up to a fifth of their bandwidth), history (off,
- * state, alloc, all), history_stacks (none, c, python, all), history_entries (a whole number). source names the origin of the string in messages
- * and may be NULL, as may error.
+ * that are named change, and on an error none does. granary-options(7) and `granary options` list the keys.
+ * source names the origin of the string in messages and may be NULL, as may error.
  * Driver: never.  Capture: allowed.  Fails: INVALID, OPTION. */
 GRANARY_API int granary_options_parse(struct granary_options *options, const char *string, const char *source,
                                       struct granary_option_error *error);
 
 /* Reads the first of the environment variables GRANARY_CONF, PYTORCH_CUDA_ALLOC_CONF and
- * PYTORCH_ALLOC_CONF that is set. Keys of the PyTorch names that granary does not know are skipped.
+ * PYTORCH_ALLOC_CONF that is set; the others are not merged. Keys of the PyTorch names that granary does
+ * not know are skipped, and granary_options_warning names them. Before that, GRANARY_NO_CACHING or else
+ * PYTORCH_NO_CUDA_MEMORY_CACHING, set to 1, switches caching off.
  * Driver: never.  Capture: allowed.  Fails: INVALID, OPTION. */
 GRANARY_API int granary_options_from_environment(struct granary_options *options,
                                                  struct granary_option_error *error);
@@ -416,7 +444,8 @@ struct granary_shortfall_stream {
 
 /* Who holds live memory, by tag or stack; known while history is recorded. */
 struct granary_holder {
-    char name[192]; /* the tag; or the innermost frames, "f (file.c:12) < g (file.c:34)". "": not known */
+    char name
+        [96]; /* the tag; or the innermost frames, "f (file.c:12) < g (file.c:34)", cut to fit. "": not known */
     size_t bytes, blocks;
 };
 
@@ -457,6 +486,7 @@ struct granary_shortfall {
     size_t reserved_address_bytes, ranges;
     /* settings in force */
     int expandable_segments, reclaim, capture_reuse;
+    int virtual_memory; /* 1: the device could have expandable segments */
     size_t extent_bytes;
     unsigned open_captures;
     /* the streams that hold most, the largest first, and how many there are in all */
@@ -524,99 +554,6 @@ GRANARY_API int granary_relief_add(granary *g, granary_relief relief, void *cont
 GRANARY_API int granary_observer_add(granary *g, granary_observer observer, void *context,
                                      granary_callback *out);
 GRANARY_API int granary_callback_remove(granary *g, granary_callback callback);
-
-/* ---- history ------------------------------------------------------------------------------ */
-
-/* How history is kept. Events cost about 0.1 us, and a stack what its frames cost. */
-struct granary_history_options {
-    size_t struct_size; /* sizeof (struct granary_history_options), set by granary_history_options_init */
-    int level;          /* enum granary_history_level. default ALL */
-    int stacks;         /* sum of enum granary_stacks. default GRANARY_STACKS_ALL */
-    size_t entries;     /* events kept, 64 bytes each; of more, the newest. default 100000 */
-};
-GRANARY_API void granary_history_options_init(struct granary_history_options *options);
-
-/* From now on history is kept in this way; options may be NULL: the defaults. Events that are kept
- * stay, as far as they fit, also when the level is OFF; so do the stacks of live blocks. Stacks are
- * taken with no lock held. When Python frames are, and the calling thread has given the interpreter's
- * lock up, it takes that lock: hold no lock that a thread with the interpreter's lock may wait for.
- * Driver: never.  Capture: allowed.  Fails: INVALID, HOST_MEMORY. */
-GRANARY_API int granary_record_history(granary *g, const struct granary_history_options *options);
-/* Forgets the events.  Driver: never.  Capture: allowed.  Fails: INVALID. */
-GRANARY_API int granary_clear_history(granary *g);
-
-struct granary_history {
-    size_t struct_size;
-    int level, stacks;
-    int64_t entries;         /* events that can be kept */
-    int64_t recorded;        /* since the beginning, or granary_clear_history */
-    int64_t kept, dropped;   /* kept + dropped == recorded */
-    int64_t distinct_stacks; /* each stored once, until the handle closes */
-    int64_t stacks_lost;     /* no room or host memory for them: shown as none */
-    int64_t host_bytes;
-    char unwinder[32]; /* what takes C frames: "libunwind", "backtrace", "none"; "" before the first use */
-    int python;        /* 1: Python frames can be taken */
-};
-/* Driver: never.  Capture: allowed.  Fails: INVALID. */
-GRANARY_API int granary_get_history(granary *g, struct granary_history *out);
-
-/* What the calling thread says about the blocks it allocates, for all handles: a tag (what the memory
- * is for: "activations") and any text. Both go into events, the tag also into what is known of a
- * live block. "" for none. previous (may be NULL) receives the words before, to put them back. At most
- * GRANARY_TAG_ROOM and GRANARY_METADATA_ROOM bytes with the end; a handle tells 4095 tags apart.
- * Driver: never.  Capture: allowed.  Fails: INVALID (NULL, or too long). */
-#define GRANARY_TAG_ROOM 64
-#define GRANARY_METADATA_ROOM 256
-GRANARY_API int granary_set_tag(const char *tag, char previous[GRANARY_TAG_ROOM]);
-GRANARY_API int granary_set_metadata(const char *text, char previous[GRANARY_METADATA_ROOM]);
-
-/* Marks the beginning (start 1) or the end (0) of something that has this name, at most 255 bytes of it.
- * Nothing happens while no events are recorded.
- * Driver: never.  Capture: allowed.  Fails: INVALID, HOST_MEMORY. */
-GRANARY_API int granary_annotate(granary *g, const char *name, int start);
-
-/* Who holds most: live and pending blocks of one tag, or of one stack, together. */
-enum granary_holders { GRANARY_BY_TAG = 0, GRANARY_BY_STACK = 1 };
-/* Writes the largest holders, largest first, at most room of them, and how many to *count. Stacks and
- * tags of blocks are known when history was kept, at any level, as they were allocated.
- * Driver: asks events while blocks are pending.  Capture: allowed.  Fails: INVALID, HOST_MEMORY. */
-GRANARY_API int granary_get_holders(granary *g, enum granary_holders by, struct granary_holder *out,
-                                    size_t room, size_t *count);
-
-/* ---- snapshots and summaries -------------------------------------------------------------- */
-
-/* PICKLE: what PyTorch's torch.cuda.memory._snapshot() gives, which its tools and
- * https://pytorch.org/memory_viz open. JSON: the same. Both are described in doc/snapshot.md. */
-enum granary_format { GRANARY_PICKLE = 0, GRANARY_JSON = 1 };
-
-/* Takes the next bytes of what is written: 0, or anything else to stop. Called with no lock held. */
-typedef int (*granary_writer)(void *context, const void *bytes, size_t size);
-
-/* Writes segments, blocks, history and figures of one moment. Other threads are held while blocks are
- * copied and go on while it is written; host memory is taken for the copy. The file is written under
- * another name first: whoever looks finds the whole of it or none.
- * Driver: asks events while blocks are pending.  Capture: allowed.  Fails: INVALID, HOST_MEMORY, WRITE.
- *
- * At out-of-memory a snapshot is written by itself when options.oom_snapshot or the environment
- * variable GRANARY_OOM_SNAPSHOT names a file: %p in it is the process, %d the device, %n the number of
- * the failure. Without a %n only the first failure of the handle writes. A name that ends with .json
- * is written as JSON. The call fails in the same way whether or not that works. */
-GRANARY_API int granary_snapshot(granary *g, enum granary_format format, granary_writer writer,
-                                 void *context);
-GRANARY_API int granary_snapshot_file(granary *g, enum granary_format format, const char *path);
-
-/* The table of PyTorch's memory_summary, and below it what granary counts more. room: at least
- * GRANARY_SUMMARY_ROOM. abbreviated 1: only the rows for both classes together. Of memory and allocations that are not
- * releasable or oversize, which exist in classic segments only, the current value stands for the peak.
- * Driver: asks events while blocks are pending.  Capture: allowed.  Fails: INVALID. */
-#define GRANARY_SUMMARY_ROOM 8192
-GRANARY_API int granary_summary(granary *g, int abbreviated, char *buffer, size_t room);
-
-/* One line for a log: "granary: device 0: 1.50 GiB allocated, 2.00 GiB reserved, 512.00 MiB between; ...".
- * room: at least GRANARY_WATERMARK_ROOM.
- * Driver: asks events while blocks are pending.  Capture: allowed.  Fails: INVALID. */
-#define GRANARY_WATERMARK_ROOM 256
-GRANARY_API int granary_watermark(granary *g, char *buffer, size_t room);
 
 /* Checks every invariant of the handle. Returns NULL when all hold, else the tag of the first that
  * does not, as named in the headers of the source ("B2"). Slow; for tests and for hunting faults.

@@ -6,9 +6,9 @@
 
 static inline unsigned bin_of(uint64_t size) {
     uint64_t units = size / GR_BLOCK_UNIT;
-    if (units < 32) return (unsigned)units;
-    unsigned e = gr_log2(units) - 5;
-    return e * 32 + (unsigned)(units >> e);
+    if (units < 128) return (unsigned)units;
+    unsigned e = gr_log2(units) - 7;
+    return e * 128 + (unsigned)(units >> e);
 }
 
 /* Higher wins the top of the treap. */

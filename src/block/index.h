@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Index of blocks by (size, address): exact best fit in bounded time.
  *
- *      bin  0..63     sizes 512 B .. 31.5 KiB, one size each
- *      bin  64..      32 bins an octave, up to 128 TiB
+ *      bin  0..255    sizes below 128 KiB, one size each
+ *      bin  256..     128 bins an octave, up to 128 TiB
  *      bitmap         one bit a bin; one summary word over the bitmap
  *      in a bin       a treap ordered by (size, address), its least block remembered
+ *
+ * Bins are narrow so that treaps stay low even with many blocks free: each level is a cache miss.
+ * Pages of the table into which no size ever fell are never touched.
  *
  * The treap's priorities are a hash of the address: nothing is stored for them and a run repeats.
  * A block that becomes the least of its bin, or leaves as the least, costs no descent; that is what
@@ -21,7 +24,7 @@
 
 #include "block/block.h"
 
-enum { GR_INDEX_WORDS = 17, GR_INDEX_BINS = GR_INDEX_WORDS * 64 };
+enum { GR_INDEX_WORDS = 64, GR_INDEX_BINS = GR_INDEX_WORDS * 64 };
 
 struct gr_index {
     uint64_t summary; /* bit w: map[w] != 0 */

@@ -4,6 +4,7 @@
 
 #include "base/host.h"
 #include "heap/reclaim.h"
+#include "heap/settings.h"
 #include "policy/backing.h"
 #include "pool/grow.h"
 
@@ -19,6 +20,12 @@ size_t gr_growth_device_free(granary *g) {
     if (GR_DRIVE(&g->driver, cuMemGetInfo, &free_bytes, &total_bytes) != GR_CU_SUCCESS) free_bytes = 0;
     gr_driver_end(&g->driver);
     return free_bytes;
+}
+
+/* Is a request to fail rather than have idle memory make room for it? */
+static bool rejects(const granary *g, size_t missing) {
+    size_t room = gr_growth_room(g) + g->extents.cached * g->extents.granule;
+    return g->reject_early && missing > room;
 }
 
 /* Would cached and idle memory make up for `missing` bytes? Asked before any of it is disturbed, so
@@ -99,6 +106,7 @@ static int supply(granary *g, struct gr_request *r, size_t need, struct gr_list 
         } else {
             free_bytes = room * granule;
         }
+        if (g->reject_early) return status;
         if (!asked && !enough_idle(g, r, need * granule - gr_min(need * granule, free_bytes))) return status;
         asked = true;
         if (g->extents.cached > 0)
@@ -137,7 +145,12 @@ static void give_tile(struct gr_pool *pool, struct gr_block *first) {
 static int open_range(granary *g, struct gr_pool *pool, size_t rounded) {
     const size_t granule = g->extents.granule;
     size_t need = (rounded + granule - 1) & ~(granule - 1);
-    size_t bytes = gr_sizing_range(g->driver.facts.total_bytes, g->address_bytes, need, granule);
+    const struct gr_range_wish wish = {.device_bytes = g->driver.facts.total_bytes,
+                                       .used = g->address_bytes,
+                                       .need = need,
+                                       .reserve = gr_settings_reserve(g, pool->stream),
+                                       .granule = granule};
+    size_t bytes = gr_sizing_range(&wish);
     struct gr_segment *segment = gr_host_take(1, sizeof(*segment), 8);
     struct gr_block *first = segment ? prepare_segment(pool) : NULL;
     int status = first ? gr_segment_open_expandable(segment, &g->driver, first, bytes, need)
@@ -156,8 +169,11 @@ static int open_range(granary *g, struct gr_pool *pool, size_t rounded) {
 }
 
 static int plan(granary *g, struct gr_pool *pool, size_t rounded, struct gr_growth *growth) {
+    const size_t most = gr_min(g->limit, g->driver.facts.total_bytes);
     for (;;) {
         gr_lock_take(&pool->lock);
+        pool->sparing = g->reclaim == GRANARY_RECLAIM_EAGER ||
+                        gr_backing_short(gr_heap_held(g) + rounded, most);
         int status = gr_grow_plan(pool, rounded, growth);
         gr_lock_give(&pool->lock);
         if (status != GRANARY_OUT_OF_MEMORY) return status;
@@ -224,7 +240,7 @@ static int grow_on_range(granary *g, struct gr_request *r) {
     if (status == GRANARY_OK) r->missing = growth.missing * g->extents.granule;
     if (status != GRANARY_OK || growth.missing == 0) return status;
     gr_list_init(&loose);
-    status = back(g, r, &growth, &loose);
+    status = rejects(g, r->missing) ? GRANARY_OVER_LIMIT : back(g, r, &growth, &loose);
     gr_lock_take(&pool->lock);
     gr_grow_finish(pool, &growth);
     gr_lock_give(&pool->lock);
@@ -249,7 +265,7 @@ static int open_classic(granary *g, struct gr_request *r, struct gr_segment *seg
             found = gr_growth_device_free(g);
             if (found >= bytes) found = 0;
         }
-        if (!asked && !enough_idle(g, r, bytes - found)) return status;
+        if (g->reject_early || (!asked && !enough_idle(g, r, bytes - found))) return status;
         asked = true;
         if (gr_extents_flush(&g->extents, 0) == 0 && gr_reclaim_classic(g) == 0) return status;
     }
@@ -259,7 +275,7 @@ static int open_classic(granary *g, struct gr_request *r, struct gr_segment *seg
  * oversize. */
 static int grow_classic(granary *g, struct gr_request *r) {
     struct gr_pool *pool = r->pool;
-    size_t bytes = g->no_caching ? r->rounded : gr_sizing_segment(r->rounded);
+    size_t bytes = g->no_caching ? r->rounded : gr_sizing_segment(&g->sizing, r->rounded);
     struct gr_segment *segment = gr_host_take(1, sizeof(*segment), 8);
     struct gr_block *first = segment ? prepare_segment(pool) : NULL;
     r->missing = bytes;

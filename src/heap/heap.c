@@ -10,18 +10,11 @@
 #include "heap/private.h"
 #include "heap/reclaim.h"
 #include "heap/scope.h"
+#include "heap/settings.h"
 
 /* ---- opening and closing ------------------------------------------------------------------ */
 
-static size_t limit_of(const struct granary_options *options, size_t total) {
-    /* Rounded to the nearest byte, as PyTorch does. A fraction of 1 is no limit. */
-    size_t part = options->limit_fraction < 1 ? (size_t)(options->limit_fraction * (double)total + 0.5)
-                                              : GRANARY_UNLIMITED;
-    return gr_min(part, options->limit_bytes);
-}
-
 static void choose_kind(granary *g, const struct granary_options *options) {
-    g->expandable = options->expandable_segments && g->driver.facts.vmm && !options->no_caching;
     if (options->no_caching)
         gr_text_put(g->expandable_reason, sizeof(g->expandable_reason), "nothing is cached");
     else if (!options->expandable_segments)
@@ -35,7 +28,7 @@ int gr_heap_open(granary *g, const struct granary_options *options, int device, 
     int status = gr_driver_open(&g->driver, simulated, device, options->rdma_capable != 0, reason);
     if (status != GRANARY_OK) return status;
     choose_kind(g, options);
-    if (options->expandable_segments && options->strict && !options->no_caching && !g->expandable) {
+    if (options->expandable_segments && options->strict && !options->no_caching && !g->driver.facts.vmm) {
         gr_text_put(reason, GR_REASON_ROOM, "expandable segments are not available: %s",
                     g->expandable_reason);
         gr_driver_close(&g->driver);
@@ -63,14 +56,7 @@ int gr_heap_open(granary *g, const struct granary_options *options, int device, 
     gr_ledger_init(&g->ledger);
     gr_callback_init(&g->callbacks);
     gr_extents_init(&g->extents, &g->driver, options->handle_cache_bytes);
-    g->sizing = (struct gr_sizing){.max_split_size = options->max_split_size,
-                                   .max_non_split_slack = GR_SIZING_LARGE_SEGMENT};
-    g->reclaim = (enum granary_reclaim)options->reclaim;
-    g->extent = gr_max(options->extent_bytes / g->driver.facts.granule, 1);
-    g->limit = limit_of(options, g->driver.facts.total_bytes);
-    g->garbage_threshold = options->garbage_collection_threshold;
-    g->no_caching = options->no_caching != 0;
-    atomic_init(&g->routing, (g->garbage_threshold > 0) + g->no_caching);
+    gr_settings_init(g, options);
     return GRANARY_OK;
 }
 
@@ -81,6 +67,7 @@ void gr_heap_close(granary *g) {
         gr_driver_end(&g->driver);
     }
     gr_scope_drop_all(g);
+    gr_settings_fini(g);
     GR_HEAP_FOR(heap, g) gr_reclaim_drop(g, heap);
     while (!gr_list_empty(&g->heaps)) gr_private_free(g, GR_CONTAINER(g->heaps.next, struct gr_heap, link));
     gr_private_free_routes(g, &g->own);
@@ -168,7 +155,7 @@ static int make_pool(granary *g, struct gr_heap *heap, gr_cu_stream handle, enum
         pool = g->spare[class];
         if (pool) {
             g->spare[class] = pool->spare_next;
-        } else if ((pool = gr_host_take(1, sizeof(*pool), 64)) != NULL) {
+        } else if ((pool = gr_host_take(1, sizeof(*pool), 8)) != NULL) {
             gr_pool_init(pool, class, &g->table, &g->sizing, &g->ledger);
         }
         if (pool) {
@@ -239,7 +226,7 @@ int gr_heap_alloc(granary *g, size_t size, gr_cu_stream stream, void **out,
                   struct granary_shortfall *shortfall) {
     size_t rounded;
     struct gr_pool *pool;
-    if (GR_UNLIKELY(!gr_sizing_round(size, &rounded))) return GRANARY_INVALID;
+    if (GR_UNLIKELY(!gr_sizing_round(&g->sizing, size, &rounded))) return GRANARY_INVALID;
     int status = find_pool(g, &g->own, gr_stream_normal(stream), rounded, &pool);
     if (GR_UNLIKELY(status != GRANARY_OK)) return status;
     status = gr_heap_try(g, pool, rounded, size, out);
@@ -252,7 +239,7 @@ int gr_heap_alloc_routed(granary *g, size_t size, gr_cu_stream stream, bool reli
                          struct granary_shortfall *shortfall) {
     size_t rounded;
     struct gr_pool *pool;
-    if (!gr_sizing_round(size, &rounded)) return GRANARY_INVALID;
+    if (!gr_sizing_round(&g->sizing, size, &rounded)) return GRANARY_INVALID;
     if (g->no_caching) gr_reclaim_uncached(g);
     struct gr_heap *heap = gr_scope_heap(g, stream);
     if (heap == &g->own && gr_sizing_class(rounded) == GR_LARGE && !relieved)
@@ -437,7 +424,7 @@ const char *gr_heap_check(granary *g) {
         broken = gr_stream_check(stream);
     GR_HEAP_FOR(heap, g)
         GR_ROUTE_FOR(route, heap)
-            for (int c = 0; c < GR_CLASSES; c++)
+            for (int c = 0; c < GR_POOLS; c++)
                 if (gr_heap_pool(route, c) && !broken) broken = check_pool(gr_heap_pool(route, c), &tally);
     if (!broken && tally.classic != g->classic_bytes) broken = "H1";
     if (!broken && gr_ledger_reserved(&g->ledger) != tally.mapped * g->extents.granule + tally.classic)

@@ -28,6 +28,8 @@
 #include "heap/route.h"
 #include "stream/defer.h"
 
+struct gr_saved;
+
 struct gr_heap {
     /* constant */
     struct granary *device;
@@ -51,15 +53,11 @@ struct gr_heap {
 struct granary {
     /* constant after opening */
     struct gr_driver driver;
-    struct gr_sizing sizing;
-    bool expandable;
     char expandable_reason[128];
-    enum granary_reclaim reclaim;
-    size_t extent;            /* usual granules of one */
-    double garbage_threshold; /* part of the limit above which what lies idle goes back; 0: never */
-    bool no_caching;          /* blocks are segments of their own and go when they are freed */
-    char *oom_snapshot;       /* file for a snapshot at out-of-memory, or NULL */
+    bool no_caching;    /* blocks are segments of their own and go when they are freed */
+    char *oom_snapshot; /* file for a snapshot at out-of-memory, or NULL */
     /* read without a lock */
+    struct gr_sizing sizing; /* written under miss */
     struct gr_address_table table;
     struct gr_heap own;
     atomic_uint routing; /* 0: the own heap serves all, and nothing else is to be done. One for each open
@@ -76,9 +74,16 @@ struct granary {
     struct gr_list heaps; /* private ones */
     struct gr_stream *streams;
     struct gr_pool *spare[GR_CLASSES];
-    size_t limit;         /* bytes of physical memory that may be held */
-    size_t classic_bytes; /* held by classic segments */
-    size_t address_bytes; /* reserved by ranges */
+    struct granary_options settings; /* in force; what follows is made from them (settings.h) */
+    struct gr_saved *saved;          /* those that pushes remembered, newest first */
+    bool expandable;
+    enum granary_reclaim reclaim;
+    size_t extent;            /* usual granules of one */
+    double garbage_threshold; /* part of the limit above which what lies idle goes back; 0: never */
+    bool reject_early;        /* what there is no room for fails, whatever lies idle */
+    size_t limit;             /* bytes of physical memory that may be held */
+    size_t classic_bytes;     /* held by classic segments */
+    size_t address_bytes;     /* reserved by ranges */
     size_t ranges;
     uint64_t last_name; /* of pools, scopes and captures */
     /* under scope_lock */

@@ -78,7 +78,7 @@ static enum step grow(granary *g, struct gr_request *r) {
     int status = gr_growth_run(g, r, &served);
     if (!is_shortage(status)) return status == GRANARY_OK && !served ? AGAIN : done(r, status);
     r->status = status;
-    return NEXT;
+    return g->reject_early ? DONE : NEXT;
 }
 
 struct wanted { /* the pending block whose completion helps most */
@@ -113,7 +113,7 @@ static enum step wait_for_one(granary *g, struct gr_request *r) {
     if (!best.event)
         GR_HEAP_FOR(heap, g)
             GR_ROUTE_FOR(route, heap)
-                for (int c = 0; c < GR_CLASSES; c++)
+                for (int c = 0; c < GR_POOLS; c++)
                     if (gr_heap_pool(route, c))
                         look_for_pending(g, gr_heap_pool(route, c), r->rounded, &best);
     if (!best.event) return NEXT;

@@ -77,6 +77,8 @@ static bool share_room(struct gr_ledger *ledger, const struct gr_tally *hungry) 
     int64_t sum[GR_SUMS][GR_FIGURES], pools[GR_SUMS];
     bool raised = false;
     sum_up(ledger, sum, pools);
+    /* A power of two at least twice as large: this runs often enough for a division to be felt. */
+    const unsigned shift = gr_log2(2 * (uint64_t)pools[GR_ALL] - 1) + 1;
     for (int s = 0; s < GR_SUMS; s++)
         for (int f = 0; f < GR_FIGURES; f++)
             if (ledger->peak[s][f] < sum[s][f]) {
@@ -89,8 +91,8 @@ static bool share_room(struct gr_ledger *ledger, const struct gr_tally *hungry) 
             int64_t of_class = ledger->peak[tally->class][f] - sum[tally->class][f];
             int64_t of_all = ledger->peak[GR_ALL][f] - sum[GR_ALL][f];
             int64_t room = of_class < of_all ? of_class : of_all;
-            /* One half to the hungry tally, the other to the rest in equal parts. */
-            int64_t part = tally == hungry ? room - room / 2 : room / 2 / pools[GR_ALL];
+            /* One half to the hungry tally, the other at most to the rest in equal parts. */
+            int64_t part = tally == hungry ? room - (room >> 1) : room >> shift;
             tally->ceiling[f] += part - tally->left[f];
             tally->left[f] = part;
         }

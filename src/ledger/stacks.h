@@ -14,7 +14,7 @@
 #ifndef GR_LEDGER_STACKS_H
 #define GR_LEDGER_STACKS_H
 
-#include <granary/granary.h>
+#include <granary/history.h>
 
 #include "base/intern.h"
 #include "base/python.h"

@@ -3,6 +3,7 @@
 #include "pool/grow.h"
 
 #include "base/check.h"
+#include "pool/pin.h"
 
 static bool open_block(const struct gr_block *b) {
     return b && (b->state == GR_BLOCK_FREE || b->state == GR_BLOCK_HOLE);
@@ -18,44 +19,53 @@ static size_t touched(const struct gr_block *hole, size_t granule, gr_addr start
 struct place {
     struct gr_block *first, *last; /* blocks that it touches */
     gr_addr start, end;
-    size_t missing;
+    size_t missing; /* granules to map */
+    size_t pinned;  /* granules of idle memory that could not be moved any more; 0 unless sparing */
 };
 
-/* A place that begins in `first` at start: false when the run is too short. */
-static bool try_place(struct gr_block *first, gr_addr start, size_t size, size_t granule, struct place *out) {
-    gr_addr end = start + size;
-    size_t missing = 0;
-    struct gr_block *b = first;
-    for (;; b = b->next) {
-        if (!open_block(b)) return false;
-        if (b->state == GR_BLOCK_HOLE) missing += touched(b, granule, start, end);
-        if (gr_block_end(b) >= end) break;
-    }
-    *out = (struct place){.first = first, .last = b, .start = start, .end = end, .missing = missing};
-    return true;
+struct search {
+    const struct gr_range *range; /* of the run that is looked at */
+    size_t size;
+    bool sparing;
+    struct place best;
+};
+
+static bool better(const struct place *a, const struct place *b) {
+    if (a->missing + a->pinned != b->missing + b->pinned)
+        return a->missing + a->pinned < b->missing + b->pinned;
+    return a->missing != b->missing ? a->missing < b->missing : a->start < b->start;
 }
 
-static void keep_better(struct place *best, const struct place *place) {
-    if (!best->first || place->missing < best->missing ||
-        (place->missing == best->missing && place->start < best->start))
-        *best = *place;
+/* A place that begins in `first` at start; it must be one where something is missing. */
+static void try_place(struct search *search, struct gr_block *first, gr_addr start) {
+    struct place place = {.first = first, .start = start, .end = start + search->size};
+    struct gr_block *b = first;
+    for (;; b = b->next) {
+        if (!open_block(b)) return;
+        if (b->state == GR_BLOCK_HOLE)
+            place.missing += touched(b, search->range->granule, start, place.end);
+        else if (search->sparing)
+            place.pinned += gr_pin_cost(search->range, b, start, place.end);
+        if (gr_block_end(b) >= place.end) break;
+    }
+    place.last = b;
+    if (!search->best.first || better(&place, &search->best)) search->best = place;
 }
 
 /* Tries every useful place of the run that begins with `first`: flush with the left edge of each of
  * its blocks, and flush with the right edge of each FREE one. */
-static void search_run(struct gr_block *first, size_t size, size_t granule, struct place *best) {
-    struct place place;
+static void search_run(struct search *search, struct gr_block *first) {
+    const size_t size = search->size;
     gr_addr run_end = first->addr;
     for (struct gr_block *b = first; open_block(b); b = b->next) run_end = gr_block_end(b);
     if (run_end - first->addr < size) return;
     for (struct gr_block *b = first; open_block(b); b = b->next) {
-        if (run_end - b->addr >= size && try_place(b, b->addr, size, granule, &place))
-            keep_better(best, &place);
+        if (run_end - b->addr >= size) try_place(search, b, b->addr);
         if (b->state != GR_BLOCK_FREE || gr_block_end(b) - first->addr < size) continue;
         gr_addr start = gr_block_end(b) - size;
         struct gr_block *left = b;
         while (left->addr > start) left = left->prev;
-        if (try_place(left, start, size, granule, &place)) keep_better(best, &place);
+        try_place(search, left, start);
     }
 }
 
@@ -75,9 +85,33 @@ static void claim(struct gr_pool *pool, struct gr_block *b) {
     gr_block_become(b, GR_BLOCK_MOVING);
 }
 
+/* Cuts a block in two at addr; both stay in its index. Returns the right part. */
+static struct gr_block *cut(struct gr_pool *pool, struct gr_block *b, gr_addr addr) {
+    struct gr_index *index = b->state == GR_BLOCK_HOLE ? &pool->holes : &pool->free;
+    gr_index_remove(index, b);
+    struct gr_block *right = gr_block_split(&pool->blocks, b, (size_t)(addr - b->addr));
+    gr_index_insert(index, b);
+    gr_index_insert(index, right);
+    return right;
+}
+
+/* Cuts the edges of a place to what is needed, a hole at a granule, so that what is idle beside it can
+ * still be moved. */
+static void trim_place(struct gr_pool *pool, struct place *place, size_t granule) {
+    gr_addr from = place->start, to = place->end;
+    if (place->first->state == GR_BLOCK_HOLE) from = gr_align_down(from, granule);
+    if (place->last->state == GR_BLOCK_HOLE) to = (to + granule - 1) & ~(gr_addr)(granule - 1);
+    if (place->first->addr < from) {
+        struct gr_block *right = cut(pool, place->first, from);
+        if (place->last == place->first) place->last = right;
+        place->first = right;
+    }
+    if (gr_block_end(place->last) > to) (void)cut(pool, place->last, to);
+}
+
 int gr_grow_plan(struct gr_pool *pool, size_t rounded, struct gr_growth *out) {
-    struct place best = {0};
-    size_t granule = 0;
+    struct search search = {.size = rounded, .sparing = pool->sparing};
+    const struct place *best = &search.best;
     *out = (struct gr_growth){0};
     if (!gr_slab_reserve(&pool->blocks, 3)) return GRANARY_HOST_MEMORY;
     gr_pool_settle(pool);
@@ -85,36 +119,19 @@ int gr_grow_plan(struct gr_pool *pool, size_t rounded, struct gr_growth *out) {
     for (struct gr_block *hole = gr_index_find(&pool->holes, 1); hole;
          hole = gr_index_next(&pool->holes, hole)) {
         struct gr_block *first = run_of(hole);
-        if (!granule) granule = gr_pool_segment_of(pool, hole->addr)->range.granule;
-        if (first) search_run(first, rounded, granule, &best);
+        search.range = &gr_pool_segment_of(pool, hole->addr)->range;
+        if (first) search_run(&search, first);
     }
-    if (!best.first) return GRANARY_OUT_OF_MEMORY;
-    GR_ASSERT(best.missing > 0, "P1");
-    *out = (struct gr_growth){.segment = gr_pool_segment_of(pool, best.start), .missing = best.missing};
-
-    /* Holes at the edges are cut to the granules that are needed. */
-    gr_addr from = gr_align_down(best.start, granule),
-            to = (best.end + granule - 1) & ~(gr_addr)(granule - 1);
-    if (best.first->state == GR_BLOCK_HOLE && best.first->addr < from) {
-        gr_index_remove(&pool->holes, best.first);
-        struct gr_block *right = gr_block_split(&pool->blocks, best.first, (size_t)(from - best.first->addr));
-        gr_index_insert(&pool->holes, best.first);
-        gr_index_insert(&pool->holes, right);
-        if (best.last == best.first) best.last = right;
-        best.first = right;
-    }
-    if (best.last->state == GR_BLOCK_HOLE && gr_block_end(best.last) > to) {
-        gr_index_remove(&pool->holes, best.last);
-        struct gr_block *right = gr_block_split(&pool->blocks, best.last, (size_t)(to - best.last->addr));
-        gr_index_insert(&pool->holes, best.last);
-        gr_index_insert(&pool->holes, right);
-    }
-    out->first = best.first;
-    out->last = best.last;
+    if (!best->first) return GRANARY_OUT_OF_MEMORY;
+    GR_ASSERT(best->missing > 0, "P1");
+    *out = (struct gr_growth){.segment = gr_pool_segment_of(pool, best->start), .missing = best->missing};
+    trim_place(pool, &search.best, out->segment->range.granule);
+    out->first = best->first;
+    out->last = best->last;
     out->spare = gr_slab_take(&pool->blocks); /* now: hits may use up what the slab has */
-    for (struct gr_block *b = best.first;; b = b->next) {
+    for (struct gr_block *b = best->first;; b = b->next) {
         claim(pool, b);
-        if (b == best.last) break;
+        if (b == best->last) break;
     }
     return GRANARY_OK;
 }

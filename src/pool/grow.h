@@ -6,8 +6,9 @@
  *      commit   | LIVE |     FREE      |   HOLE   | LIVE |
  *
  * Of all runs of FREE and HOLE blocks the plan takes the place that misses the fewest granules, the
- * lowest address of several. The planned blocks are in no index, so hits of the pool go on meanwhile
- * and cannot take them.
+ * lowest address of several; where the pool is sparing, granules that the place would pin count like
+ * missing ones. The planned blocks are in no index, so hits of the pool go on meanwhile and cannot take
+ * them.
  *
  * Locks: the miss lock from plan to commit or abort; the pool's lock in each call, not in between. */
 #ifndef GR_POOL_GROW_H

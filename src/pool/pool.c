@@ -6,10 +6,13 @@
 
 #include "base/check.h"
 #include "base/host.h"
+#include "pool/pin.h"
+
+/* Blocks that a sparing pool looks at: 4 do nearly as well as all (doc/benchmarks.md). */
+enum { LOOKS = 8 };
 
 void gr_pool_init(struct gr_pool *pool, enum gr_class class, struct gr_address_table *table,
                   const struct gr_sizing *sizing, struct gr_ledger *ledger) {
-    memset(pool, 0, sizeof(*pool));
     gr_lock_init(&pool->lock, GR_RANK_POOL);
     pool->class = class;
     pool->table = table;
@@ -27,6 +30,7 @@ void gr_pool_assign(struct gr_pool *pool, struct gr_stream *stream, struct gr_ro
     pool->tally.place = (struct gr_place){.stream = gr_place_stream(stream->handle), .heap = heap};
     pool->expandable = expandable && !no_split;
     pool->no_split = no_split;
+    pool->sparing = false;
     gr_lock_give(&pool->lock);
 }
 
@@ -60,6 +64,22 @@ static bool recent_serves(const struct gr_pool *pool, size_t rounded) {
     return !other || other->size > joined || (other->size == joined && other->addr > b->addr);
 }
 
+/* The block to serve from: the best fit, or in a sparing pool the one of the next few that pins least. */
+static struct gr_block *choose(const struct gr_pool *pool, size_t rounded) {
+    struct gr_block *b = gr_index_find(&pool->free, rounded), *best = b;
+    if (GR_LIKELY(!pool->sparing) || !b) return b;
+    size_t least = SIZE_MAX;
+    for (int look = 0; b && look < LOOKS && least > 0; look++, b = gr_index_next(&pool->free, b)) {
+        const struct gr_range *range = &gr_pool_segment_of(pool, b->addr)->range;
+        size_t cost = gr_pin_cost(range, b, b->addr, b->addr + rounded);
+        if (cost < least) {
+            best = b;
+            least = cost;
+        }
+    }
+    return best;
+}
+
 int gr_pool_take(struct gr_pool *pool, size_t rounded, size_t requested, struct gr_block **out) {
     struct gr_block *b = pool->recent;
     if (b) {
@@ -71,7 +91,7 @@ int gr_pool_take(struct gr_pool *pool, size_t rounded, size_t requested, struct 
         }
         gr_pool_settle(pool);
     }
-    b = gr_index_find(&pool->free, rounded);
+    b = choose(pool, rounded);
     if (!b || (!pool->expandable && !gr_sizing_fits(pool->sizing, b->size, rounded)))
         return GRANARY_OUT_OF_MEMORY;
     bool cut = splits(pool, b, rounded);

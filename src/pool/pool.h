@@ -10,6 +10,9 @@
  * have given it the same address; whatever else comes settles the recent block first. When the index
  * has not changed since best fit handed out this very block, that is so without looking.
  *
+ * A sparing pool, one of a device that is nearly full, looks at a few blocks from the best fit on, and
+ * takes the one that keeps the least memory from moving (pin.h).
+ *
  * The one door to the free index and the hole index: every block enters by gr_pool_put or
  * gr_pool_put_hole, which alone join neighbours, and leaves by take, or by the two modules that move
  * memory: grow.h (memory comes) and idle.h (memory goes).
@@ -52,6 +55,7 @@ struct gr_pool {
     struct gr_slab blocks;
     struct gr_segment **segments; /* sorted by base */
     size_t segment_count, segment_room;
+    bool sparing;            /* memory is short: blocks go where they pin least */
     struct gr_block *recent; /* freed last: FREE, in no index, or NULL */
     struct gr_block *taken;  /* handed out last by best fit, */
     uint64_t taken_changes;  /* free.changes just after that */
@@ -59,6 +63,7 @@ struct gr_pool {
     struct gr_index holes;
 };
 
+/* pool is zeroed memory. */
 void gr_pool_init(struct gr_pool *pool, enum gr_class class, struct gr_address_table *table,
                   const struct gr_sizing *sizing, struct gr_ledger *ledger);
 /* The pool has no segments any more. */

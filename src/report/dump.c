@@ -21,7 +21,7 @@ static size_t count_tiles(granary *g, bool stopped) {
     size_t sum = 0;
     GR_HEAP_FOR(heap, g)
         GR_ROUTE_FOR(route, heap)
-            for (int c = 0; c < GR_CLASSES; c++) {
+            for (int c = 0; c < GR_POOLS; c++) {
                 struct gr_pool *pool = gr_heap_pool(route, c);
                 if (!pool) continue;
                 if (!stopped) gr_lock_take(&pool->lock);
@@ -73,7 +73,7 @@ static void add_segment(struct gr_dump *dump, const struct gr_pool *pool, const 
 static void copy_pools(granary *g, struct gr_dump *dump) {
     GR_HEAP_FOR(heap, g)
         GR_ROUTE_FOR(route, heap)
-            for (int c = 0; c < GR_CLASSES; c++) {
+            for (int c = 0; c < GR_POOLS; c++) {
                 const struct gr_pool *pool = gr_heap_pool(route, c);
                 for (size_t s = 0; pool && s < pool->segment_count; s++)
                     add_segment(dump, pool, pool->segments[s]);
@@ -177,7 +177,9 @@ static int take(granary *g, bool with_events, struct gr_dump *out) {
         if (with_events && out->source) gr_history_span(out->source, &from, &to);
         gr_ledger_go(&g->ledger);
         gr_heap_read_rest(g, &out->stats);
+        out->settings = g->settings;
         out->limit = g->limit;
+        out->expandable = g->expandable;
     }
     gr_lock_give(&g->miss);
     clock_gettime(CLOCK_REALTIME, &t);

@@ -39,7 +39,9 @@ struct gr_dump {
     struct granary_history history;
     struct gr_history *source; /* for the words of stacks and tags; NULL: there was never any */
     uint64_t time_ns;
-    size_t limit; /* bytes of physical memory that may be held */
+    struct granary_options settings; /* in force */
+    size_t limit;                    /* bytes of physical memory that may be held */
+    bool expandable;                 /* new segments are */
 };
 
 /* with_events: the history too, and tell it of the snapshot. OK, HOST_MEMORY. */

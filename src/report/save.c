@@ -32,6 +32,7 @@ bool gr_save_prepare(granary *g, const char *option) {
     size_t size = strlen(path) + 1;
     g->oom_snapshot = gr_host_take(size, 1, sizeof(void *));
     if (g->oom_snapshot) memcpy(g->oom_snapshot, path, size);
+    g->settings.oom_snapshot = g->oom_snapshot; /* not the caller's, which may go */
     return g->oom_snapshot != NULL;
 }
 

@@ -235,7 +235,7 @@ static void write_all(struct job *job) {
     gr_writer_end(w);
     write_history(job);
     gr_writer_key(w, "allocator_settings");
-    gr_statistics_settings(w, job->g);
+    gr_statistics_settings(w, &job->dump);
     gr_writer_key(w, "granary");
     gr_statistics_ours(w, job->g, &job->dump, job->fault);
     if (w->format == GRANARY_JSON) list_stacks(job);

@@ -7,22 +7,24 @@ static int64_t or_none(size_t size) {
     return size == GRANARY_UNLIMITED ? -1 : (int64_t)size;
 }
 
-void gr_statistics_settings(struct gr_writer *w, const granary *g) {
+void gr_statistics_settings(struct gr_writer *w, const struct gr_dump *dump) {
+    const struct granary_options *o = &dump->settings;
     static const char *const steps[] = {"1",   "2",   "4",    "8",    "16",   "32",   "64",    "128",
                                         "256", "512", "1024", "2048", "4096", "8192", "16384", "32768"};
     gr_writer_dict(w);
-    gr_writer_put_word(w, "PYTORCH_CUDA_ALLOC_CONF", g->expandable ? "expandable_segments:True" : "");
-    gr_writer_put_int(w, "max_split_size", or_none(g->sizing.max_split_size));
+    gr_writer_put_word(w, "PYTORCH_CUDA_ALLOC_CONF", dump->expandable ? "expandable_segments:True" : "");
+    gr_writer_put_int(w, "max_split_size", or_none(o->max_split_size));
     gr_writer_key(w, "garbage_collection_threshold");
-    gr_writer_real(w, g->garbage_threshold);
-    gr_writer_put_bool(w, "expandable_segments", g->expandable);
+    gr_writer_real(w, o->garbage_collection_threshold);
+    gr_writer_put_bool(w, "expandable_segments", dump->expandable);
     gr_writer_put_int(w, "pinned_num_register_threads", 1);
     gr_writer_put_bool(w, "release_lock_on_cudamalloc", true); /* hits go on while a miss is in the driver */
     gr_writer_put_bool(w, "pinned_use_cuda_host_register", false);
-    gr_writer_put_bool(w, "graph_capture_record_stream_reuse", g->defer.reuse != GRANARY_REUSE_OFF);
+    gr_writer_put_bool(w, "graph_capture_record_stream_reuse", o->capture_reuse != GRANARY_REUSE_OFF);
     gr_writer_key(w, "roundup_power2_divisions");
     gr_writer_dict(w);
-    for (size_t i = 0; i < GR_COUNT(steps); i++) gr_writer_put_int(w, steps[i], 0);
+    for (size_t i = 0; i < GR_COUNT(steps); i++)
+        gr_writer_put_int(w, steps[i], o->roundup_power2_divisions[i]);
     gr_writer_end(w);
     gr_writer_end(w);
 }
@@ -77,7 +79,7 @@ static void put_stats(struct gr_writer *w, const struct granary_stats *s) {
     gr_writer_end(w);
 }
 
-static void put_facts(struct gr_writer *w, const granary *g) {
+static void put_facts(struct gr_writer *w, const granary *g, const struct gr_dump *dump) {
     const struct gr_facts *facts = &g->driver.facts;
     gr_writer_key(w, "facts");
     gr_writer_dict(w);
@@ -85,25 +87,26 @@ static void put_facts(struct gr_writer *w, const granary *g) {
     gr_writer_put_int(w, "driver_version", facts->driver_version);
     gr_writer_put_int(w, "total_bytes", (int64_t)facts->total_bytes);
     gr_writer_put_int(w, "granule_bytes", (int64_t)facts->granule);
-    gr_writer_put_bool(w, "expandable_segments", g->expandable);
+    gr_writer_put_bool(w, "expandable_segments", dump->expandable);
     gr_writer_put_text(w, "expandable_reason", g->expandable_reason);
     gr_writer_put_bool(w, "simulated", g->driver.simulated);
     gr_writer_end(w);
 }
 
-static void put_options(struct gr_writer *w, const granary *g, const struct gr_dump *dump) {
+static void put_options(struct gr_writer *w, const struct gr_dump *dump) {
     static const char *const reclaim[] = {"off", "pressure", "eager"};
+    const struct granary_options *o = &dump->settings;
     gr_writer_key(w, "options");
     gr_writer_dict(w);
-    gr_writer_put_bool(w, "expandable_segments", g->expandable);
-    gr_writer_put_int(w, "max_split_size", or_none(g->sizing.max_split_size));
+    gr_writer_put_bool(w, "expandable_segments", dump->expandable);
+    gr_writer_put_int(w, "max_split_size", or_none(o->max_split_size));
     gr_writer_put_int(w, "limit_bytes", or_none(dump->limit));
-    gr_writer_put_int(w, "handle_cache_bytes", (int64_t)(g->extents.cache_limit * g->extents.granule));
-    gr_writer_put_word(w, "reclaim", reclaim[g->reclaim]);
+    gr_writer_put_int(w, "handle_cache_bytes", (int64_t)o->handle_cache_bytes);
+    gr_writer_put_word(w, "reclaim", reclaim[o->reclaim]);
     gr_writer_key(w, "garbage_collection_threshold");
-    gr_writer_real(w, g->garbage_threshold);
-    gr_writer_put_bool(w, "no_caching", g->no_caching);
-    gr_writer_put_int(w, "extent_bytes", (int64_t)(g->extent * g->extents.granule));
+    gr_writer_real(w, o->garbage_collection_threshold);
+    gr_writer_put_bool(w, "no_caching", o->no_caching != 0);
+    gr_writer_put_int(w, "extent_bytes", (int64_t)o->extent_bytes);
     gr_writer_end(w);
 }
 
@@ -204,8 +207,8 @@ void gr_statistics_ours(struct gr_writer *w, const granary *g, const struct gr_d
     gr_writer_put_text(w, "version", granary_version());
     gr_writer_put_int(w, "time_us", (int64_t)(dump->time_ns / 1000));
     gr_writer_put_int(w, "device", g->driver.facts.device);
-    put_facts(w, g);
-    put_options(w, g, dump);
+    put_facts(w, g, dump);
+    put_options(w, dump);
     put_stats(w, &dump->stats);
     put_history(w, &dump->history);
     put_failure(w, fault);

@@ -8,7 +8,7 @@
 #include "report/dump.h"
 #include "report/writer.h"
 
-void gr_statistics_settings(struct gr_writer *w, const granary *g);
+void gr_statistics_settings(struct gr_writer *w, const struct gr_dump *dump);
 void gr_statistics_ours(struct gr_writer *w, const granary *g, const struct gr_dump *dump,
                         const struct granary_fault *fault);
 

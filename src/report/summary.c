@@ -94,8 +94,8 @@ static void count_class(struct granary_stat_by_class *stat, enum gr_class class,
     count(class == GR_SMALL ? &stat->small : &stat->large, by);
 }
 
-static void look_at_classic(const granary *g, const struct gr_dump *dump, struct classic *out) {
-    const size_t oversize = g->sizing.max_split_size;
+static void look_at_classic(const struct gr_dump *dump, struct classic *out) {
+    const size_t oversize = dump->settings.max_split_size;
     for (size_t s = 0; s < dump->segment_count; s++) {
         const struct gr_dump_segment *segment = &dump->segments[s];
         if (segment->expandable) continue;
@@ -112,16 +112,14 @@ static void look_at_classic(const granary *g, const struct gr_dump *dump, struct
 
 /* ---- all of it ------------------------------------------------------------------------------ */
 
-void gr_summary_table(char *buffer, size_t room, const granary *g, const struct gr_dump *dump,
-                      bool abbreviated) {
+void gr_summary_table(char *buffer, size_t room, int device, const struct gr_dump *dump, bool abbreviated) {
     const struct granary_stats *s = &dump->stats;
     struct table t = {buffer, room, abbreviated};
     struct classic classic = {0};
-    look_at_classic(g, dump, &classic);
+    look_at_classic(dump, &classic);
     buffer[0] = '\0';
     rule(&t, '=');
-    gr_text_add(buffer, room, "|%56s %-17d |\n", "PyTorch CUDA memory summary, device ID",
-                g->driver.facts.device);
+    gr_text_add(buffer, room, "|%56s %-17d |\n", "PyTorch CUDA memory summary, device ID", device);
     rule(&t, '-');
     gr_text_add(buffer, room, "|%22s %-12lld |%27s %-8d  |\n", "CUDA OOMs:", (long long)s->out_of_memory,
                 "cudaMalloc retries:", 0);

@@ -9,8 +9,7 @@
 #include "report/dump.h"
 
 /* Cut to fit; a complete table needs at most GRANARY_SUMMARY_ROOM. */
-void gr_summary_table(char *buffer, size_t room, const granary *g, const struct gr_dump *dump,
-                      bool abbreviated);
+void gr_summary_table(char *buffer, size_t room, int device, const struct gr_dump *dump, bool abbreviated);
 void gr_summary_line(char *buffer, size_t room, int device, const struct granary_stats *stats);
 
 #endif

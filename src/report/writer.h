@@ -12,7 +12,7 @@
 #ifndef GR_REPORT_WRITER_H
 #define GR_REPORT_WRITER_H
 
-#include <granary/granary.h>
+#include <granary/history.h>
 
 #include "base/sink.h"
 

@@ -16,6 +16,7 @@ struct verb {
 static const struct verb verbs[] = {
     {"replay", cmd_replay, cmd_replay_help},
     {"explain", cmd_explain, cmd_explain_help},
+    {"options", cmd_options, cmd_options_help},
 };
 
 static int help(void) {

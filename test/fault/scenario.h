@@ -3,6 +3,8 @@
 #ifndef FAULT_SCENARIO_H
 #define FAULT_SCENARIO_H
 
+#include <granary/history.h>
+
 #include "heap/heap.h"
 #include "support/fixture.h"
 #include "support/model.h"
@@ -14,6 +16,7 @@ struct world {
     struct model live; /* blocks that must survive, with their contents */
     void *spare[2];    /* blocks that the call under test gives back */
     granary_stream made;
+    granary_pool pool; /* 0: none */
 };
 
 struct scenario {

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#include <granary/granary.h>
+#include <granary/history.h>
 #include <granary/sim.h>
 
 enum { MIB = 1 << 20, DEPTH = 16, PAIRS = 100000, ENTRIES = 100000 };

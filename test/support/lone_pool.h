@@ -33,6 +33,9 @@ struct gr_block *lone_pool_take(struct lone_pool *lone, size_t size, size_t piec
 /* Frees as the heap does. */
 void lone_pool_put(struct lone_pool *lone, struct gr_block *b);
 
+/* Unmaps about so many idle bytes, where there are any, and releases what lay there. */
+void lone_pool_evict(struct lone_pool *lone, size_t want);
+
 /* gr_pool_check with nothing on the move. */
 const char *lone_pool_check(struct lone_pool *lone);
 

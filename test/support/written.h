@@ -4,7 +4,7 @@
 #ifndef SUPPORT_WRITTEN_H
 #define SUPPORT_WRITTEN_H
 
-#include <granary/granary.h>
+#include <granary/history.h>
 
 #include "tool/value.h"
 

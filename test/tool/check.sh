@@ -8,7 +8,7 @@ root=$PWD
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
-unset GRANARY_CONF PYTORCH_CUDA_ALLOC_CONF PYTORCH_ALLOC_CONF
+unset GRANARY_CONF PYTORCH_CUDA_ALLOC_CONF PYTORCH_ALLOC_CONF GRANARY_NO_CACHING PYTORCH_NO_CUDA_MEMORY_CACHING
 passed=0 failed=0
 
 # expect STATUS PATTERN ARGUMENT...: the exit status, and a line of either output that matches.
@@ -37,6 +37,26 @@ refuse() {
 
 printf '# granary trace 1: small\na 0 1048576 0\na 7 33554432 1\nr 7\nf 0\n\na 8 512 0\nf 7\n' >good.trace
 printf 'a 0 1000000 0\na 1 52428800 0\na 2 52428800 0\nf 1\n' >big.trace
+
+expect 0 '^max_split_size_mb +128 +string +classic' options --conf max_split_size_mb:128
+expect 0 'max_split_size_mb has no effect beside expandable_segments' options --conf max_split_size_mb:128
+expect 0 '^expandable_segments +True +default ' options
+expect 0 '"key":"reclaim","value":"off","origin":"string","default":"pressure","values":"off\|pressure\|eager"' options --json --conf reclaim:off
+expect 0 '^\{"warning":"reclaim is off' options --json --conf reclaim:off
+expect 0 'skipped: future_key' options --lenient --conf future_key:3
+expect 0 '^backend +native +string ' options --lenient --conf backend:cudaMallocAsync
+expect 2 "--conf: column 1: 'future_key' is no option" options --conf future_key:3
+expect 2 "column 9: 'cudaMallocAsync'" options --conf backend:cudaMallocAsync
+expect 2 '--conf: its value is missing' options --conf
+expect 2 'takes no file: here' options here
+expect 2 'there is no option.*--fast' options --fast
+export PYTORCH_ALLOC_CONF=extent_mb:40,other:1 GRANARY_NO_CACHING=1
+expect 0 '^extent_mb +40 +PYTORCH_ALLOC_CONF ' options
+expect 0 '^no_caching +True +GRANARY_NO_CACHING ' options
+unset GRANARY_NO_CACHING
+export PYTORCH_CUDA_ALLOC_CONF=reclaim:
+expect 2 "^granary options: PYTORCH_CUDA_ALLOC_CONF: column 1: 'reclaim:' has no value" options
+unset PYTORCH_ALLOC_CONF PYTORCH_CUDA_ALLOC_CONF
 
 expect 0 '^granary [0-9]+\.[0-9]+\.[0-9]+$' --version
 expect 0 'granary replay' --help

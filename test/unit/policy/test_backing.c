@@ -25,11 +25,11 @@ END_TEST
 
 START_TEST(growth_on_an_empty_card_takes_extents_at_which_kernels_lose_no_bandwidth) {
     struct gr_backing b = {
-        .need = 512, .held = 0, .limit = 72192 /* 141 GiB */, .usual = 10, .class = GR_LARGE};
+        .need = 512, .held = 0, .limit = 72192 /* 141 GiB */, .usual = 5, .class = GR_LARGE};
     size_t extents = 0;
     for (; b.need > 0; extents++) {
         size_t next = gr_backing_next(&b);
-        ck_assert(next >= 10 || next == b.need); /* 20 MiB */
+        ck_assert(next >= 5 || next == b.need);
         b.need -= next;
         b.held += next;
     }
@@ -48,12 +48,31 @@ START_TEST(the_last_memory_of_a_card_comes_in_small_pieces) {
 }
 END_TEST
 
+START_TEST(no_extent_is_more_than_a_small_part_of_a_small_card) {
+    struct gr_backing b = {.need = 40, .held = 600, .limit = 1024, .usual = 5, .class = GR_LARGE};
+    ck_assert_uint_eq(gr_backing_next(&b), 2);
+    b.limit = 100;
+    b.held = 50;
+    ck_assert_uint_eq(gr_backing_next(&b), 1);
+}
+END_TEST
+
+START_TEST(memory_is_short_from_seven_eighths_of_the_limit_on) {
+    ck_assert(!gr_backing_short(699, 800));
+    ck_assert(gr_backing_short(700, 800));
+    ck_assert(gr_backing_short(900, 800)); /* a limit that was lowered */
+    ck_assert(!gr_backing_short(0, SIZE_MAX));
+}
+END_TEST
+
 Suite *suite_backing(void) {
     Suite *suite = suite_create("backing");
     TCase *cases = tcase_create("backing");
     tcase_add_test(cases, an_extent_has_at_least_one_granule_and_at_most_the_need);
     tcase_add_test(cases, growth_on_an_empty_card_takes_extents_at_which_kernels_lose_no_bandwidth);
     tcase_add_test(cases, the_last_memory_of_a_card_comes_in_small_pieces);
+    tcase_add_test(cases, no_extent_is_more_than_a_small_part_of_a_small_card);
+    tcase_add_test(cases, memory_is_short_from_seven_eighths_of_the_limit_on);
     suite_add_tcase(suite, cases);
     return suite;
 }

@@ -105,9 +105,56 @@ END_TEST
 START_TEST(the_place_that_misses_least_wins_over_a_lower_one) {
     lay((int[]){1, 104, 1, 101, -4, 1}, 6);
     ck_assert_str_eq(lone_pool_tiles(segment), "L1 H4 L1 H1 F4 L1 H20");
-    plan(5 * G - 512, "L1 H4 L1 M1 M4 L1 H20"); /* one granule, not four or five elsewhere */
+    plan(5 * G - 512, "L1 H4 L1 M1 m8388096 f512 L1 H20"); /* one granule, not four or five elsewhere */
     ck_assert_uint_eq(growth.missing, 1);
     give_up("L1 H4 L1 H1 F4 L1 H20");
+}
+END_TEST
+
+START_TEST(free_memory_beyond_the_place_stays_free_to_serve_and_to_move) {
+    struct gr_idle idle;
+    lay((int[]){-6, 103, -6, 1}, 4);
+    ck_assert_str_eq(lone_pool_tiles(segment), "F6 H3 F6 L1 H16");
+    plan(11 * (size_t)G, "M6 M3 M2 F4 L1 H16");
+    ck_assert_uint_eq(growth.missing, 3);
+    ck_assert(gr_idle_claim(&lone.pool, 4 * G, UINT32_MAX, &idle));
+    ck_assert_uint_eq(idle.bytes, 4 * G);
+    gr_idle_finish(&lone.pool, &idle);
+    give_up("F6 H3 F6 L1 H16");
+}
+END_TEST
+
+/* Left, three granules of an extent that is pinned, and two missing; right, an idle extent of four,
+ * and one missing. */
+static void lay_pinned_and_idle(void) {
+    struct gr_block *left, *right, *hole;
+    lone_pool_put(&lone, lone_pool_take(&lone, 4 * G, 4));
+    (void)lone_pool_take(&lone, G, 1);
+    left = lone_pool_take(&lone, 5 * G, 2);
+    (void)lone_pool_take(&lone, G, 1);
+    right = lone_pool_take(&lone, 4 * G, 4);
+    hole = lone_pool_take(&lone, G, 1);
+    (void)lone_pool_take(&lone, G, 1);
+    lone_pool_put(&lone, hole);
+    lone_pool_evict(&lone, G);
+    lone_pool_put(&lone, left);
+    lone_pool_evict(&lone, 2 * G);
+    lone_pool_put(&lone, right);
+    ck_assert_str_eq(lone_pool_tiles(segment), "L1 F3 H2 L1 F4 H1 L1 H19");
+}
+
+START_TEST(a_place_is_chosen_by_what_it_misses_while_memory_is_plenty) {
+    lay_pinned_and_idle();
+    plan(5 * (size_t)G, "L1 F3 H2 L1 M4 M1 L1 H19");
+    give_up("L1 F3 H2 L1 F4 H1 L1 H19");
+}
+END_TEST
+
+START_TEST(a_sparing_pool_counts_what_a_place_would_pin_as_well) {
+    lay_pinned_and_idle();
+    lone.pool.sparing = true;
+    plan(5 * (size_t)G, "L1 M3 M2 L1 F4 H1 L1 H19");
+    give_up("L1 F3 H2 L1 F4 H1 L1 H19");
 }
 END_TEST
 
@@ -249,17 +296,7 @@ START_TEST(no_place_at_all_misses_fewer_granules_than_the_planned_one) {
             live[count++] = lone_pool_take(&lone, size, 1);
         }
         /* Idle memory goes at times, so that holes appear in the middle. */
-        struct gr_idle idle;
-        if (rng_once_in(&rng, 3) &&
-            gr_idle_claim(&lone.pool, rng_between(&rng, 1, 4) * G, UINT32_MAX, &idle)) {
-            for (size_t s = gr_range_slot_of(&segment->range, idle.block->addr), n = idle.bytes / G; n > 0;
-                 n--, s++) {
-                struct gr_extent *extent = segment->range.slot[s];
-                ck_assert_int_eq(gr_range_unmap(&segment->range, &lone.driver, extent), GRANARY_OK);
-                gr_extents_release(&lone.extents, extent);
-            }
-            gr_idle_finish(&lone.pool, &idle);
-        }
+        if (rng_once_in(&rng, 3)) lone_pool_evict(&lone, rng_between(&rng, 1, 4) * G);
         ck_assert_ptr_null(lone_pool_check(&lone));
     }
 }
@@ -274,6 +311,9 @@ Suite *suite_grow(void) {
     tcase_add_test(cases, free_memory_right_of_a_hole_is_used_too);
     tcase_add_test(cases, several_holes_and_the_free_blocks_between_them_make_one_place);
     tcase_add_test(cases, the_place_that_misses_least_wins_over_a_lower_one);
+    tcase_add_test(cases, free_memory_beyond_the_place_stays_free_to_serve_and_to_move);
+    tcase_add_test(cases, a_place_is_chosen_by_what_it_misses_while_memory_is_plenty);
+    tcase_add_test(cases, a_sparing_pool_counts_what_a_place_would_pin_as_well);
     tcase_add_test(cases, of_equal_places_the_lowest_wins);
     tcase_add_test(cases, no_run_that_is_long_enough_means_another_range);
     tcase_add_test(cases, a_block_that_fits_by_now_leaves_nothing_to_plan);

@@ -3,6 +3,8 @@
 #include <check.h>
 #include <string.h>
 
+#include <granary/history.h>
+
 #include "support/fixture.h"
 
 enum { ROOM = 8 };

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Pinning: counting the extents that a block would keep from moving. */
+#include "pool/pin.h"
+
+size_t gr_pin_cost(const struct gr_range *range, const struct gr_block *b, gr_addr start, gr_addr end) {
+    const gr_addr low = b->addr, high = gr_block_end(b);
+    size_t cost = 0;
+    for (gr_addr at = gr_max(start, low), stop = gr_min(end, high); at < stop;) {
+        const struct gr_extent *extent = range->slot[gr_range_slot_of(range, at)];
+        gr_addr left = gr_range_addr_of(range, extent->slot),
+                right = left + extent->granules * range->granule;
+        if (left >= low && right <= high) cost += extent->granules;
+        at = right;
+    }
+    return cost;
+}

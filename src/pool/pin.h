@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Pinning: an extent moves whole, so the first block that lies in it keeps all of it where it is.
+ *
+ *      FREE block          |   b                                    |
+ *      extents         [ pinned  ][   whole   ][   whole   ][ pinned  ]
+ *      a block here        |xxxxxx|                                       pins nothing more
+ *      a block here        |xxxxxxxxx|                                    pins one extent more
+ *
+ * Where memory is short, a block goes where it pins least, so that what is idle stays free to move.
+ *
+ * Locks: the pool's. */
+#ifndef GR_POOL_PIN_H
+#define GR_POOL_PIN_H
+
+#include "block/index.h"
+#include "memory/segment.h"
+
+/* Granules of the extents that lie whole inside b, a FREE block on the range, and that a block at
+ * [start, end) would be the first to touch. The part of it outside b does not count. */
+size_t gr_pin_cost(const struct gr_range *range, const struct gr_block *b, gr_addr start, gr_addr end);
+
+#endif

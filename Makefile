@@ -214,7 +214,7 @@ test: check ## The same as check.
 
 # Check kills a test after 4 seconds; sanitizers are slower than that is meant for.
 scale := $(if $(filter asan ubsan tsan cov debug,$(V)),10,4)
-run = GRANARY_TEST_FAKES=$(abspath $(B)/test/fake) CK_TIMEOUT_MULTIPLIER=$(scale) \
+run = GRANARY_TEST_FAKES=$(abspath $(B)/test/fake) GRANARY_TEST_GOLDEN=$(abspath test/golden) CK_TIMEOUT_MULTIPLIER=$(scale) \
       ASAN_OPTIONS=$${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=0} \
       TSAN_OPTIONS=$${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
 

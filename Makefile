@@ -330,7 +330,8 @@ lint-size:
 	@wc -l $(formatted) Makefile | awk '$$2 != "total" && $$1 > 600 {print $$2 ": " $$1 " lines, more than 600"; bad = 1} END {exit bad}'
 
 # Ledger functions that tell nothing new, so that several places may call them.
-LEDGER_READS := gr_ledger_init gr_ledger_reserved gr_ledger_read gr_ledger_check gr_ledger_settle gr_ledger_active
+LEDGER_READS := gr_ledger_init gr_ledger_reserved gr_ledger_read gr_ledger_check gr_ledger_settle gr_ledger_active \
+                gr_ledger_stop gr_ledger_go gr_ledger_look gr_ledger_fini
 lint-ledger:
 	@awk -v reads='$(LEDGER_READS)' -f test/lint/ledger.awk $(filter-out src/ledger/% src/tool/%,$(call files,src,%.c %.h))
 

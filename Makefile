@@ -283,8 +283,13 @@ $(B)/%.cpp.abi: %.cpp $(B)/flags $(B)/toolkit | $(first)
 	@mkdir -p $(@D)
 	$(call say,CXX)$(CXX) -std=c++17 $(common) $(CXXFLAGS) -Itest $(cuda_include) -c $< -o $@
 
-tool-check: $(tool) ## Run the tool on good and bad input and look at its words and exit status.
-	@test/tool/check.sh $(tool)
+tool-check: $(tool) $(B)/test/tool/jobs ## Run the tool on good and bad input and look at its words and exit status.
+	@test/tool/check.sh $(tool) $(B)/test/tool/jobs
+
+# Its functions are in its dynamic symbols, so that stacks have names without libdw.
+$(B)/test/tool/jobs: test/tool/jobs.c $(B)/flags $(static) | $(first)
+	@mkdir -p $(@D)
+	$(call say,LD)$(CC) $(cflags) -rdynamic $(LDFLAGS) $< $(static) $(libs) -o $@
 
 check-install: $(static) $(shared) $(tool) ## Install into build/stage and build the README's program there.
 	@MAKE='$(MAKE)' CC='$(CC)' V='$(V)' FLAGS='$(filter -f% --coverage,$(flags_$(V)))' VERSION='$(VERSION)' test/install/check.sh build/stage

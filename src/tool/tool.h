@@ -14,5 +14,7 @@ int cmd_replay(int argc, char **argv);
 void cmd_replay_help(void);
 int cmd_explain(int argc, char **argv);
 void cmd_explain_help(void);
+int cmd_summary(int argc, char **argv);
+void cmd_summary_help(void);
 
 #endif

@@ -135,9 +135,11 @@ int statistics_of(const struct snapshot *snapshot, const struct snapshot_device 
     int rc = -1;
     *split = (struct granary_split_stats){.struct_size = sizeof *split};
     look_at_classic(snapshot, device, split);
-    *out = snapshot->statistics;
-    if (out->struct_size != 0) return 0;
-    out->struct_size = sizeof *out;
+    if (snapshot->statistics.struct_size != 0) {
+        *out = snapshot->statistics;
+        return 0;
+    }
+    *out = (struct granary_stats){.struct_size = sizeof *out};
     c.sizes = calloc(device->life_count + 1, sizeof *c.sizes);
     c.small = calloc(device->life_count + 1, sizeof *c.small);
     if (c.sizes == NULL || c.small == NULL)

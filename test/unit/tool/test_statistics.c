@@ -95,8 +95,11 @@ static void of_a_job(enum granary_format format) {
     same("active", &counted.active_bytes.all, &told.active_bytes.all);
     same("requested", &counted.requested_bytes.all, &told.requested_bytes.all);
     same("reserved", &counted.reserved_bytes.all, &told.reserved_bytes.all);
+    same("reserved small", &counted.reserved_bytes.small, &told.reserved_bytes.small);
     same("allocations", &counted.allocations.all, &told.allocations.all);
     same("active blocks", &counted.active_blocks.large, &told.active_blocks.large);
+    ck_assert_int_gt(told.moved_bytes, 0);
+    ck_assert_int_eq(counted.moved_bytes, told.moved_bytes);
     snapshot_free(&s);
 }
 

@@ -99,7 +99,7 @@ first := $(filter deps,$(MAKECMDGOALS))
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: all lib tool deps bench bench-programs bench-latency bench-growth bench-capture bench-peer bench-peer-programs guard \
-        check test unit prop soak mutants fault abi tool-check check-install gpu-check gpu-programs asan ubsan \
+        check test unit prop soak mutants fault abi tool-check doc-check check-install gpu-check gpu-programs asan ubsan \
         tsan valgrind cov lint layers lint-size lint-ledger lint-symbols lint-cppcheck format format-check \
         install uninstall clean dist help FORCE
 
@@ -211,7 +211,7 @@ guard: $(B)/bench/guard ## Instructions of the main shapes under callgrind, held
 
 # ---- testing ----------------------------------------------------------------------------------
 
-check: unit prop fault fuzz-corpus abi tool-check check-install ## Run every test that needs no GPU.
+check: unit prop fault fuzz-corpus abi tool-check doc-check check-install ## Run every test that needs no GPU.
 test: check ## The same as check.
 
 # Check kills a test after 4 seconds; sanitizers are slower than that is meant for.
@@ -310,6 +310,14 @@ tool-check: $(tool) $(B)/test/tool/jobs ## Run the tool on good and bad input an
 $(B)/test/tool/jobs: test/tool/jobs.c $(B)/flags $(static) | $(first)
 	@mkdir -p $(@D)
 	$(call say,LD)$(CC) $(cflags) -rdynamic $(LDFLAGS) $< $(static) $(libs) -o $@
+
+# Programs whose output the documentation shows.
+doc_bin := $(patsubst test/doc/%.c,$(B)/test/doc/%,$(wildcard test/doc/*.c))
+$(doc_bin): $(B)/test/doc/%: $(B)/test/doc/%.o $(B)/test/support/shortage.o $(static)
+	$(call say,LD)$(CC) $(cflags) $(LDFLAGS) $^ $(libs) -o $@
+
+doc-check: $(doc_bin) $(tool) $(B)/test/tool/jobs ## Run the commands that the documentation shows; they must print what it says.
+	@test/doc/check.sh $(B) $(wildcard doc/*.md)
 
 check-install: $(static) $(shared) $(tool) ## Install into build/stage and build the README's program there.
 	@MAKE='$(MAKE)' CC='$(CC)' V='$(V)' FLAGS='$(filter -f% --coverage,$(flags_$(V)))' VERSION='$(VERSION)' test/install/check.sh build/stage

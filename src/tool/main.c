@@ -17,6 +17,7 @@ static const struct verb verbs[] = {
     {"replay", cmd_replay, cmd_replay_help},
     {"explain", cmd_explain, cmd_explain_help},
     {"options", cmd_options, cmd_options_help},
+    {"summary", cmd_summary, cmd_summary_help},
 };
 
 static int help(void) {

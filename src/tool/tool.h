@@ -16,5 +16,7 @@ int cmd_explain(int argc, char **argv);
 void cmd_explain_help(void);
 int cmd_options(int argc, char **argv);
 void cmd_options_help(void);
+int cmd_summary(int argc, char **argv);
+void cmd_summary_help(void);
 
 #endif

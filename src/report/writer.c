@@ -134,8 +134,8 @@ void gr_writer_int(struct gr_writer *w, int64_t value) {
         byte(w, BININT);
         little(w, (uint64_t)value, 4);
     } else {
-        unsigned bytes = 8; /* without the leading ones that only repeat the sign */
-        while (value >> (8 * (bytes - 1) - 1) == (value < 0 ? -1 : 0)) bytes--;
+        unsigned top = gr_log2(value < 0 ? ~(uint64_t)value : (uint64_t)value);
+        unsigned bytes = (top + 9) / 8; /* its bits and that of the sign */
         byte(w, LONG1);
         byte(w, (int)bytes);
         little(w, (uint64_t)value, bytes);

@@ -339,6 +339,23 @@ START_TEST(every_moment_can_be_rebuilt) {
 }
 END_TEST
 
+START_TEST(history_is_kept_from_the_start_when_an_option_says_so) {
+    struct granary_options options;
+    struct granary_option_error error;
+    struct granary_history history = {.struct_size = sizeof history};
+    fixture_open_sim(NULL, &options);
+    ck_assert_int_eq(granary_options_parse(&options, "history:alloc,history_stacks:python,history_entries:7",
+                                           NULL, &error),
+                     GRANARY_OK);
+    g = fixture_open_handle(&options, 0);
+    ck_assert_int_eq(granary_get_history(g, &history), GRANARY_OK);
+    ck_assert_int_eq(history.level, GRANARY_HISTORY_ALLOC);
+    ck_assert_int_eq(history.stacks, GRANARY_STACKS_PYTHON);
+    ck_assert_int_eq(history.entries, 7);
+    fixture_close(g);
+}
+END_TEST
+
 START_TEST(an_overflown_ring_says_so_and_live_blocks_are_all_there) {
     g = fixture_open(NULL);
     record(GRANARY_HISTORY_ALL, GRANARY_STACKS_NONE, 4);
@@ -562,6 +579,7 @@ Suite *suite_snapshot(void) {
     tcase_add_loop_test(cases, both_formats_say_the_same, 0, 2);
     tcase_add_loop_test(cases, segments_and_statistics_agree, 0, 2);
     tcase_add_loop_test(cases, every_moment_can_be_rebuilt, 0, 2);
+    tcase_add_test(cases, history_is_kept_from_the_start_when_an_option_says_so);
     tcase_add_test(cases, an_overflown_ring_says_so_and_live_blocks_are_all_there);
     tcase_add_test(cases, frees_show_the_stack_of_their_block_or_at_level_all_their_own);
     tcase_add_test(cases, a_live_block_knows_who_asked_as_long_as_history_was_kept_then);

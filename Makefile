@@ -23,6 +23,7 @@ PREFIX ?= /usr/local
 INCLUDEDIR ?= $(PREFIX)/include
 LIBDIR ?= $(PREFIX)/lib
 BINDIR ?= $(PREFIX)/bin
+MANDIR ?= $(PREFIX)/share/man
 INSTALL ?= install
 CLANG_FORMAT ?= clang-format
 CUDA_HOME ?= $(patsubst %/include/cuda.h,%,$(wildcard /usr/local/cuda/include/cuda.h))
@@ -35,7 +36,8 @@ flags_asan := -O1 -g -fno-omit-frame-pointer -fsanitize=address -DGR_CHECK=1
 flags_ubsan := -O1 -g -fsanitize=undefined -fno-sanitize-recover=all -DGR_CHECK=1
 flags_tsan := -O1 -g -fsanitize=thread -DGR_CHECK=1
 flags_cov := -O0 -g --coverage -DGR_CHECK=1
-VARIANTS := release debug asan ubsan tsan cov
+flags_fuzz := -O1 -g -fno-omit-frame-pointer -fsanitize=address,fuzzer-no-link -DGR_CHECK=1
+VARIANTS := release debug asan ubsan tsan cov fuzz
 ifeq ($(filter $(V),$(VARIANTS)),)
 $(error V=$(V) is not a variant; there are: $(VARIANTS))
 endif
@@ -69,6 +71,7 @@ prop_src := $(call files,test/prop,%.c)
 fault_src := $(call files,test/fault,%.c)
 support_src := $(wildcard test/support/*.c)
 fake_src := $(wildcard test/fake/*.c)
+fuzz_names := $(patsubst test/fuzz/fuzz_%.c,%,$(wildcard test/fuzz/fuzz_*.c))
 gpu_src := $(wildcard test/gpu/*.c)
 # Files whose names end with _cuda include the toolkit's cuda.h.
 abi_src := $(filter-out $(if $(CUDA_HOME),,%_cuda.c %_cuda.cpp),$(wildcard test/abi/*.c test/abi/*.cpp))
@@ -96,9 +99,9 @@ first := $(filter deps,$(MAKECMDGOALS))
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all lib tool deps bench bench-programs bench-latency bench-growth bench-capture bench-peer bench-peer-programs guard \
-        check test unit prop soak mutants fault abi tool-check doc-check check-install gpu-check gpu-programs asan ubsan \
-        tsan valgrind cov lint layers lint-size lint-ledger lint-symbols lint-cppcheck format format-check \
+.PHONY: all lib tool man deps bench bench-programs bench-latency bench-growth bench-capture bench-peer bench-peer-programs guard \
+        check test unit prop soak mutants fault fuzz fuzz-corpus abi tool-check doc-check check-install snapshot-check gpu-check gpu-history gpu-programs asan ubsan \
+        tsan valgrind cov lint layers lint-size lint-ledger lint-options lint-symbols lint-cppcheck format format-check \
         install uninstall clean dist help FORCE
 
 # ---- building ---------------------------------------------------------------------------------
@@ -158,8 +161,18 @@ $(B)/bench/parts.a: $(bench_part) $(B)/bench/parts.list
 $(bench_bin): $(B)/bench/%: $(B)/bench/%.o $(B)/bench/parts.a $(tool_part) $(static)
 	$(call say,LD)$(CC) $(cflags) $(LDFLAGS) $< $(B)/bench/parts.a $(tool_part) $(static) $(libs) -lm $(zlib) -o $@
 
+# The table of options as records for doc/options.awk, by the preprocessor.
+option_records = $(CC) -E -P -x c src/policy/options.def \
+    -D'GR_OPTION(key,type,field,low,high,values,standard,when,sentence)=@@option@key@when@values@standard@sentence' \
+    -D'GR_IGNORED(key,type,low,high,values,standard,sentence)=@@ignored@key@ANY@values@standard@sentence' \
+    -D'GR_ALIAS(other,key)=@@alias@other@key'
+
+man: $(B)/granary-options.7 ## Make the manual page of the options from their table.
+$(B)/granary-options.7: doc/granary-options.7 doc/options.awk src/policy/options.def $(B)/flags
+	$(call say,MAN)$(option_records) | awk -v format=man -v page=$< -f doc/options.awk > $@
+
 # What building, measuring and testing need.
-packages := $(filter gcc g++ clang,$(sort $(CC) $(CXX))) check pkg-config zlib1g-dev
+packages := $(filter gcc g++ clang,$(sort $(CC) $(CXX))) check pkg-config zlib1g-dev libdw1 libunwind8
 installed = dpkg-query -W -f '$${Status}\n' $$p 2>/dev/null | grep -q '^install ok installed'
 
 deps: ## Install the missing Debian packages (as root; says what it needs otherwise).
@@ -209,12 +222,12 @@ guard: $(B)/bench/guard ## Instructions of the main shapes under callgrind, held
 
 # ---- testing ----------------------------------------------------------------------------------
 
-check: unit prop fault abi tool-check doc-check check-install ## Run every test that needs no GPU.
+check: unit prop fault fuzz-corpus snapshot-check abi tool-check doc-check check-install ## Run every test that needs no GPU.
 test: check ## The same as check.
 
 # Check kills a test after 4 seconds; sanitizers are slower than that is meant for.
 scale := $(if $(filter asan ubsan tsan cov debug,$(V)),10,4)
-run = GRANARY_TEST_FAKES=$(abspath $(B)/test/fake) CK_TIMEOUT_MULTIPLIER=$(scale) \
+run = GRANARY_TEST_FAKES=$(abspath $(B)/test/fake) GRANARY_TEST_GOLDEN=$(abspath test/golden) CK_TIMEOUT_MULTIPLIER=$(scale) \
       ASAN_OPTIONS=$${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=0} \
       TSAN_OPTIONS=$${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
 
@@ -266,6 +279,24 @@ $(eval $(call runner,prop,))
 wrap := $(if $(filter %/host_wrap.c,$(fault_src)),-Wl$(comma)--wrap=gr_host_take -Wl$(comma)--wrap=gr_host_give)
 $(eval $(call runner,fault,$(wrap)))
 
+fuzz-corpus: $(fuzz_names:%=$(B)/test/fuzz/plain_%) ## Run the fuzz targets over their corpus and a few changes of it.
+	@for n in $(fuzz_names); do $(run) $(B)/test/fuzz/plain_$$n test/fuzz/corpus/$$n $(or $(CHANGES),2000) || exit 1; done
+
+# Links what the tests link, but for Check.
+fuzz_link = $(CC) $(cflags) $(LDFLAGS) $(filter %.o,$^) $(static) $(libs) -lm $(zlib) -o $@
+$(B)/test/fuzz/plain_%: $(B)/test/fuzz/plain.o $(B)/test/fuzz/fuzz_%.o $(tool_part) $(static)
+	$(call say,LD)$(fuzz_link)
+$(B)/test/fuzz/run_%: $(B)/test/fuzz/fuzz_%.o $(tool_part) $(static)
+	$(call say,LD)$(fuzz_link) -fsanitize=address,fuzzer
+
+fuzz: ## Run each fuzz target with libFuzzer (needs clang; FUZZ=name, FUZZ_SECONDS=n; finds go to build/fuzz).
+	@$(MAKE) --no-print-directory V=fuzz CC=clang $(addprefix fuzz-,$(or $(FUZZ),$(fuzz_names)))
+fuzz-%: $(B)/test/fuzz/run_%
+	@mkdir -p build/fuzz/corpus/$*
+	@ASAN_OPTIONS=detect_leaks=1 $< -max_total_time=$(or $(FUZZ_SECONDS),60) -max_len=4096 -timeout=5 -print_final_stats=1 \
+	    $(addprefix -dict=,$(wildcard test/fuzz/$*.dict)) -artifact_prefix=build/fuzz/$*- \
+	    build/fuzz/corpus/$* test/fuzz/corpus/$*
+
 # Stand-ins for foreign libraries, loaded by tests with dlopen from $$GRANARY_TEST_FAKES.
 $(B)/test/fake/%.so: test/fake/%.c $(B)/flags | $(first)
 	@mkdir -p $(@D)
@@ -283,19 +314,35 @@ $(B)/%.cpp.abi: %.cpp $(B)/flags $(B)/toolkit | $(first)
 	@mkdir -p $(@D)
 	$(call say,CXX)$(CXX) -std=c++17 $(common) $(CXXFLAGS) -Itest $(cuda_include) -c $< -o $@
 
-tool-check: $(tool) ## Run the tool on good and bad input and look at its words and exit status.
-	@test/tool/check.sh $(tool)
+tool-check: $(tool) $(B)/test/tool/jobs ## Run the tool on good and bad input and look at its words and exit status.
+	@test/tool/check.sh $(tool) $(B)/test/tool/jobs
+
+# Its functions are in its dynamic symbols, so that stacks have names without libdw.
+$(B)/test/tool/jobs: test/tool/jobs.c $(B)/flags $(static) | $(first)
+	@mkdir -p $(@D)
+	$(call say,LD)$(CC) $(cflags) -rdynamic $(LDFLAGS) $< $(static) $(libs) -o $@
 
 # Programs whose output the documentation shows.
 doc_bin := $(patsubst test/doc/%.c,$(B)/test/doc/%,$(wildcard test/doc/*.c))
 $(doc_bin): $(B)/test/doc/%: $(B)/test/doc/%.o $(B)/test/support/shortage.o $(static)
 	$(call say,LD)$(CC) $(cflags) $(LDFLAGS) $^ $(libs) -o $@
 
-doc-check: $(doc_bin) $(tool) ## Run the commands that the documentation shows; they must print what it says.
+doc-check: $(doc_bin) $(tool) $(B)/test/tool/jobs ## Run the commands that the documentation shows; they must print what it says.
 	@test/doc/check.sh $(B) $(wildcard doc/*.md)
 
 check-install: $(static) $(shared) $(tool) ## Install into build/stage and build the README's program there.
 	@MAKE='$(MAKE)' CC='$(CC)' V='$(V)' FLAGS='$(filter -f% --coverage,$(flags_$(V)))' VERSION='$(VERSION)' test/install/check.sh build/stage
+
+snapshot-check: $(B)/test/gpu/history $(shared) ## Read our snapshots with Python (and PyTorch and node, where there).
+	@mkdir -p build/snapshots
+	@$< --sim --quick build/snapshots
+	@if command -v python3 >/dev/null; then python3 test/gpu/memory_viz.py build/snapshots $(shared) --sim --quick; \
+	else echo "snapshot-check: no python3: skipped"; fi
+
+gpu-history: $(B)/test/gpu/history $(shared) ## Costs of history and snapshots on a GPU, and PyTorch's tools on them (ARGS=--sim).
+	@mkdir -p build/snapshots
+	@$< $(ARGS) build/snapshots
+	@python3 test/gpu/memory_viz.py build/snapshots $(shared) $(ARGS)
 
 # GPU programs do without Check: the machine may have a compiler and a driver and nothing else.
 gpu-programs: $(gpu_bin)
@@ -329,7 +376,7 @@ cov: ## Run the tests with coverage; the table goes to build/cov/coverage.txt.
 
 # ---- rules of the house -----------------------------------------------------------------------
 
-lint: layers lint-size lint-ledger lint-symbols format-check lint-cppcheck ## Check every rule of CONTRIBUTING.md that a program can check.
+lint: layers lint-size lint-ledger lint-options lint-symbols format-check lint-cppcheck ## Check every rule of CONTRIBUTING.md that a program can check.
 
 layers: ## Check that includes follow src/LAYERS.
 	@awk -f test/lint/layers.awk src/LAYERS $(call files,src,%.c %.h %.def)
@@ -339,9 +386,13 @@ lint-size:
 
 # Ledger functions that tell nothing new, so that several places may call them.
 LEDGER_READS := gr_ledger_init gr_ledger_reserved gr_ledger_read gr_ledger_check gr_ledger_settle gr_ledger_active \
-                gr_ledger_stop gr_ledger_go gr_ledger_look
+                gr_ledger_stop gr_ledger_go gr_ledger_look gr_ledger_fini
 lint-ledger:
 	@awk -v reads='$(LEDGER_READS)' -f test/lint/ledger.awk $(filter-out src/ledger/% src/tool/%,$(call files,src,%.c %.h))
+
+# Every key has a row in doc/options.md with a test that exists, and there is no other row.
+lint-options:
+	@$(option_records) | awk -v format=keys -f doc/options.awk | test/lint/options.sh doc/options.md $(call files,test,%.c)
 
 lint-symbols: $(shared)
 	@test/lint/symbols.sh $(shared)
@@ -361,8 +412,8 @@ format-check: ## Fail when a source file is not formatted.
 # ---- installing -------------------------------------------------------------------------------
 
 # The .pc file is written here, not by `all`: only now is PREFIX known for certain.
-install: all ## Install headers, libraries, granary.pc and the tool (DESTDIR, PREFIX, LIBDIR, INCLUDEDIR, BINDIR).
-	$(INSTALL) -d $(DESTDIR)$(INCLUDEDIR)/granary $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(BINDIR)
+install: all man ## Install headers, libraries, granary.pc, the tool and its page (DESTDIR, PREFIX, LIBDIR, ...).
+	$(INSTALL) -d $(DESTDIR)$(INCLUDEDIR)/granary $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(BINDIR) $(DESTDIR)$(MANDIR)/man7
 	$(INSTALL) -m 644 include/granary/*.h $(DESTDIR)$(INCLUDEDIR)/granary
 	$(INSTALL) -m 644 $(static) $(DESTDIR)$(LIBDIR)
 	$(INSTALL) -m 755 $(shared) $(DESTDIR)$(LIBDIR)
@@ -373,11 +424,12 @@ install: all ## Install headers, libraries, granary.pc and the tool (DESTDIR, PR
 	    'Cflags: -I$${includedir}' 'Libs: -L$${libdir} -lgranary' 'Libs.private: -pthread $(libs)' \
 	    > $(DESTDIR)$(LIBDIR)/pkgconfig/granary.pc
 	$(INSTALL) -m 755 $(tool) $(DESTDIR)$(BINDIR)
+	$(INSTALL) -m 644 $(B)/granary-options.7 $(DESTDIR)$(MANDIR)/man7
 
 uninstall: ## Remove what install put there.
 	rm -f $(patsubst include/%,$(DESTDIR)$(INCLUDEDIR)/%,$(wildcard include/granary/*.h)) \
 	    $(addprefix $(DESTDIR)$(LIBDIR)/,libgranary.a libgranary.so libgranary.so.$(SOVERSION) libgranary.so.$(VERSION) pkgconfig/granary.pc) \
-	    $(DESTDIR)$(BINDIR)/granary
+	    $(DESTDIR)$(BINDIR)/granary $(DESTDIR)$(MANDIR)/man7/granary-options.7
 	-@rmdir $(DESTDIR)$(INCLUDEDIR)/granary $(DESTDIR)$(LIBDIR)/pkgconfig 2>/dev/null || true
 
 dist: ## Pack the committed files into build/granary-VERSION.tar.gz.

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <granary/granary.h>
+#include <granary/history.h>
 #include <granary/sim.h>
 
 #include "base/base.h"
@@ -98,6 +98,16 @@ static void pair_scope(struct guard *b, size_t n) {
     must(granary_pool_release(b->g, pool));
 }
 
+/* Every event is recorded, without stacks. */
+static void pair_recorded(struct guard *b, size_t n) {
+    struct granary_history_options history;
+    granary_history_options_init(&history);
+    history.stacks = GRANARY_STACKS_NONE;
+    history.entries = 1000;
+    must(granary_record_history(b->g, &history));
+    pairs(b, n, 1024);
+}
+
 /* Used on a second stream, whose work is complete by the time of the next request. */
 static void record_done(struct guard *b, size_t n) {
     void *ptr;
@@ -133,7 +143,7 @@ static const struct shape {
     {"pair_small", pair_small},       {"pair_large", pair_large},       {"replace_small", replace_small},
     {"replace_1000", replace_1000},   {"replace_10000", replace_10000}, {"holes_equal", holes_equal},
     {"holes_smaller", holes_smaller}, {"pair_scope", pair_scope},       {"record_done", record_done},
-    {"pair_pending", pair_pending},
+    {"pair_pending", pair_pending},   {"pair_recorded", pair_recorded},
 };
 
 int main(int argc, char **argv) {

@@ -8,8 +8,12 @@
 #include "heap/private.h"
 #include "heap/reclaim.h"
 #include "heap/scope.h"
+#include "heap/settings.h"
 #include "policy/config.h"
 #include "report/explain.h"
+#include "report/fault.h"
+#include "report/holders.h"
+#include "report/save.h"
 
 #define QUOTE(x) #x
 #define VERSION(major, minor, patch) QUOTE(major) "." QUOTE(minor) "." QUOTE(patch)
@@ -40,61 +44,13 @@ const char *granary_status_sentence(int status) {
 
 /* ---- failures ----------------------------------------------------------------------------- */
 
-static void begin_fault(struct granary_fault *fault, const char *call, int status) {
-    *fault = (struct granary_fault){.struct_size = sizeof(*fault), .status = status};
-    gr_text_put(fault->call, sizeof(fault->call), "%s", call);
-}
-
-/* A refusal of the driver: entry point and code go into the fault. */
-static void add_refusal(struct granary_fault *fault, struct gr_driver *driver) {
-    char code_name[GR_CODE_NAME_ROOM];
-    gr_cu_result code;
-    int entry = gr_driver_last(driver, &code);
-    if (entry < 0) return;
-    fault->driver_code = code;
-    gr_text_put(fault->driver_call, sizeof(fault->driver_call), "%s", gr_driver_entry_name(entry));
-    if (!fault->text[0])
-        gr_text_put(fault->text, sizeof(fault->text), "%s answered %s (%d)", fault->driver_call,
-                    gr_driver_code_name(driver, code, code_name), code);
-}
-
-static int keep(granary *g, struct granary_fault *fault) {
-    switch (fault->status) {
-    case GRANARY_DRIVER:
-    case GRANARY_LOST:
-    case GRANARY_UNSUPPORTED: add_refusal(fault, &g->driver); break;
-    default: break;
-    }
-    if (!fault->text[0])
-        gr_text_put(fault->text, sizeof(fault->text), "%s", granary_status_sentence(fault->status));
-    gr_lock_take(&g->fault_lock);
-    g->fault = *fault;
-    gr_lock_give(&g->fault_lock);
-    return fault->status;
-}
-
 /* Keeps a failure with its words and returns its status. */
 static int GR_PRINTF(4, 5) fail(granary *g, const char *call, int status, const char *format, ...) {
-    struct granary_fault fault;
     va_list arguments;
-    begin_fault(&fault, call, status);
     va_start(arguments, format);
-    gr_text_add_list(fault.text, sizeof(fault.text), format, arguments);
+    status = gr_fault_say(g, call, status, format, arguments);
     va_end(arguments);
-    return keep(g, &fault);
-}
-
-/* Copies a struct of ours into one of the caller's, which may be of an older, shorter version. */
-static int copy_out(granary *g, const char *call, void *out, const void *from, size_t size) {
-    size_t theirs;
-    if (!out) return fail(g, call, GRANARY_INVALID, "out is NULL");
-    memcpy(&theirs, out, sizeof(theirs));
-    if (theirs < sizeof(theirs) || theirs > 65536)
-        return fail(g, call, GRANARY_INVALID, "struct_size is %zu; set it to sizeof the struct", theirs);
-    memcpy(out, from, gr_min(theirs, size));
-    memcpy(out, &theirs, sizeof(theirs));
-    if (theirs > size) memset((char *)out + size, 0, theirs - size);
-    return GRANARY_OK;
+    return status;
 }
 
 int granary_last_fault(granary *g, struct granary_fault *out) {
@@ -103,28 +59,14 @@ int granary_last_fault(granary *g, struct granary_fault *out) {
     gr_lock_take(&g->fault_lock);
     fault = g->fault;
     gr_lock_give(&g->fault_lock);
-    return copy_out(g, "granary_last_fault", out, &fault, sizeof(fault));
+    return gr_fault_copy_out(g, "granary_last_fault", out, &fault, sizeof(fault));
 }
 
-/* ---- options, opening, closing ------------------------------------------------------------ */
-
-void granary_options_init(struct granary_options *options) {
-    if (options) gr_config_init(options);
-}
-
-int granary_options_parse(struct granary_options *options, const char *string, const char *source,
-                          struct granary_option_error *error) {
-    if (!options || !string) return GRANARY_INVALID;
-    return gr_config_parse(options, string, source, false, error);
-}
-
-int granary_options_from_environment(struct granary_options *options, struct granary_option_error *error) {
-    return options ? gr_config_from_environment(options, error) : GRANARY_INVALID;
-}
+/* ---- opening, closing, settings ------------------------------------------------------------ */
 
 /* The caller's options over the defaults, or the defaults and the environment; checked. */
 static int read_options(const struct granary_options *given, struct granary_options *options, char *reason) {
-    gr_config_init(options);
+    gr_options_init(options);
     if (!given) {
         struct granary_option_error error;
         int status = gr_config_from_environment(options, &error);
@@ -144,36 +86,14 @@ static int read_options(const struct granary_options *given, struct granary_opti
                     (int)options->driver);
         return GRANARY_INVALID;
     }
-    if (!(options->limit_fraction > 0 && options->limit_fraction <= 1)) {
-        gr_text_put(reason, GR_REASON_ROOM, "options.limit_fraction is %g; it lies above 0 and up to 1",
-                    options->limit_fraction);
-        return GRANARY_INVALID;
-    }
-    if (!(options->garbage_collection_threshold >= 0 && options->garbage_collection_threshold < 1)) {
-        gr_text_put(reason, GR_REASON_ROOM,
-                    "options.garbage_collection_threshold is %g; it is 0 or lies between 0 and 1",
-                    options->garbage_collection_threshold);
-        return GRANARY_INVALID;
-    }
-    if ((unsigned)options->capture_reuse > GRANARY_REUSE_GRAPH ||
-        (unsigned)options->capture_marker > GRANARY_MARKER_EMPTY_NODE) {
-        gr_text_put(reason, GR_REASON_ROOM,
-                    "options.capture_reuse is %d and capture_marker %d; the most are %d and %d",
-                    (int)options->capture_reuse, (int)options->capture_marker, (int)GRANARY_REUSE_GRAPH,
-                    (int)GRANARY_MARKER_EMPTY_NODE);
-        return GRANARY_INVALID;
-    }
-    if ((unsigned)options->reclaim > GRANARY_RECLAIM_EAGER || options->extent_bytes == 0) {
-        gr_text_put(reason, GR_REASON_ROOM, "options.reclaim is %d, at most %d, and extent_bytes %zu, not 0",
-                    options->reclaim, (int)GRANARY_RECLAIM_EAGER, options->extent_bytes);
-        return GRANARY_INVALID;
-    }
-    if (options->max_split_size < GR_SIZING_LARGE_SEGMENT) {
-        gr_text_put(reason, GR_REASON_ROOM, "options.max_split_size is %zu; the least is %zu",
-                    options->max_split_size, GR_SIZING_LARGE_SEGMENT);
-        return GRANARY_INVALID;
-    }
-    return GRANARY_OK;
+    return gr_options_check(options, reason, GR_REASON_ROOM);
+}
+
+/* What is told from the start. */
+static bool start_reports(granary *g, const struct granary_options *options) {
+    return gr_save_prepare(g, options->oom_snapshot) &&
+           gr_dump_record(g, options->history, options->history_stacks, options->history_entries) ==
+               GRANARY_OK;
 }
 
 int granary_open(int device, const struct granary_options *given, granary **out) {
@@ -186,6 +106,10 @@ int granary_open(int device, const struct granary_options *given, granary **out)
     if (status == GRANARY_OK) {
         g = gr_host_take(1, sizeof(*g), 64);
         status = g ? gr_heap_open(g, &options, device, reason) : GRANARY_HOST_MEMORY;
+        if (status == GRANARY_OK && !start_reports(g, &options)) {
+            gr_heap_close(g);
+            status = GRANARY_HOST_MEMORY;
+        }
     }
     if (status == GRANARY_OK) {
         g->fault.struct_size = sizeof(g->fault);
@@ -194,7 +118,7 @@ int granary_open(int device, const struct granary_options *given, granary **out)
     }
     gr_host_give(g);
     if (options.fault) {
-        begin_fault(options.fault, "granary_open", status);
+        gr_fault_begin(options.fault, "granary_open", status);
         gr_text_put(options.fault->text, sizeof(options.fault->text), "%s",
                     reason[0] ? reason : granary_status_sentence(status));
     }
@@ -210,6 +134,7 @@ void granary_close(granary *g) {
 int granary_get_facts(granary *g, struct granary_facts *out) {
     if (!g) return GRANARY_INVALID;
     const struct gr_facts *facts = &g->driver.facts;
+    gr_lock_take(&g->miss);
     struct granary_facts copy = {.struct_size = sizeof(copy),
                                  .device = facts->device,
                                  .driver_version = facts->driver_version,
@@ -219,7 +144,54 @@ int granary_get_facts(granary *g, struct granary_facts *out) {
                                  .simulated = g->driver.simulated};
     gr_text_put(copy.name, sizeof(copy.name), "%s", facts->name);
     gr_text_put(copy.expandable_reason, sizeof(copy.expandable_reason), "%s", g->expandable_reason);
-    return copy_out(g, "granary_get_facts", out, &copy, sizeof(copy));
+    gr_lock_give(&g->miss);
+    return gr_fault_copy_out(g, "granary_get_facts", out, &copy, sizeof(copy));
+}
+
+int granary_get_options(granary *g, struct granary_options *out) {
+    if (!g) return GRANARY_INVALID;
+    struct granary_options options;
+    gr_settings_read(g, &options);
+    return gr_fault_copy_out(g, "granary_get_options", out, &options, sizeof(options));
+}
+
+static int change_options(granary *g, const char *call, const char *string, bool push,
+                          struct granary_option_error *error) {
+    struct granary_option_error mine;
+    if (!g) return GRANARY_INVALID;
+    int status = gr_settings_update(g, string, push, error ? error : &mine);
+    switch (status) {
+    case GRANARY_OK: return GRANARY_OK;
+    case GRANARY_UNSUPPORTED:
+        return fail(g, call, status, "expandable segments are not available: %s", g->driver.facts.vmm_reason);
+    case GRANARY_HOST_MEMORY: return fail(g, call, status, "%s", "");
+    default: return fail(g, call, status, "%s", error ? error->text : mine.text);
+    }
+}
+
+int granary_update_options(granary *g, const char *string, struct granary_option_error *error) {
+    return change_options(g, "granary_update_options", string, false, error);
+}
+
+int granary_push_options(granary *g, const char *string, struct granary_option_error *error) {
+    return change_options(g, "granary_push_options", string, true, error);
+}
+
+int granary_pop_options(granary *g) {
+    if (!g) return GRANARY_INVALID;
+    int status = gr_settings_pop(g);
+    return status == GRANARY_OK
+               ? GRANARY_OK
+               : fail(g, "granary_pop_options", status, "no settings are remembered: push comes before pop");
+}
+
+int granary_stream_set_class(granary *g, granary_stream stream, const char *name) {
+    if (!g) return GRANARY_INVALID;
+    if (!name || strlen(name) >= GRANARY_CLASS_ROOM)
+        return fail(g, "granary_stream_set_class", GRANARY_INVALID, "the name is %s",
+                    name ? "longer than 31 characters" : "NULL");
+    int status = gr_settings_class(g, gr_stream_normal(stream), name);
+    return status == GRANARY_OK ? GRANARY_OK : fail(g, "granary_stream_set_class", status, "%s", "");
 }
 
 /* ---- allocation --------------------------------------------------------------------------- */
@@ -243,27 +215,24 @@ static void call_observers(granary *g, const struct granary_shortfall *shortfall
 
 static int fail_alloc(granary *g, int status, size_t size, const struct granary_shortfall *shortfall) {
     struct granary_fault fault;
-    begin_fault(&fault, "granary_alloc", status);
+    gr_fault_begin(&fault, "granary_alloc", status);
     if (status == GRANARY_INVALID) {
         gr_text_put(fault.text, sizeof(fault.text), "size %zu is above %zu, the most any device could hold",
                     size, GR_SIZING_MAX);
     } else if (status == GRANARY_OUT_OF_MEMORY || status == GRANARY_OVER_LIMIT ||
                status == GRANARY_ADDRESS_SPACE) {
         fault.shortfall = *shortfall;
-        gr_explain_line(fault.text, sizeof(fault.text), shortfall);
-        (void)keep(g, &fault);
-        call_observers(g, shortfall);
+        gr_holders_fill(g, &fault.shortfall);
+        gr_explain_line(fault.text, sizeof(fault.text), &fault.shortfall);
+        gr_save_out_of_memory(g, &fault);
+        (void)gr_fault_keep(g, &fault);
+        call_observers(g, &fault.shortfall);
         return status;
     }
-    return keep(g, &fault);
+    return gr_fault_keep(g, &fault);
 }
 
-int granary_alloc(granary *g, size_t size, granary_stream stream, void **out) {
-    if (GR_UNLIKELY(!g || !out)) return GRANARY_INVALID;
-    if (GR_UNLIKELY(size == 0)) {
-        *out = NULL;
-        return GRANARY_OK;
-    }
+static GR_INLINE int alloc(granary *g, size_t size, granary_stream stream, void **out) {
     struct granary_shortfall shortfall;
     int status = GR_LIKELY(atomic_load_explicit(&g->routing, memory_order_acquire) == 0)
                      ? gr_heap_alloc(g, size, stream, out, &shortfall)
@@ -278,6 +247,27 @@ int granary_alloc(granary *g, size_t size, granary_stream stream, void **out) {
     return fail_alloc(g, status, size, &shortfall);
 }
 
+/* With history: who asks is noted before any lock is taken. */
+static int GR_COLD alloc_watched(granary *g, size_t size, granary_stream stream, void **out,
+                                 struct gr_history *history, const void *caller) {
+    struct gr_note before = gr_history_enter(history, false, caller);
+    int status = alloc(g, size, stream, out);
+    gr_stacks_leave(before);
+    return status;
+}
+
+int granary_alloc(granary *g, size_t size, granary_stream stream, void **out) {
+    if (GR_UNLIKELY(!g || !out)) return GRANARY_INVALID;
+    if (GR_UNLIKELY(size == 0)) {
+        *out = NULL;
+        return GRANARY_OK;
+    }
+    struct gr_history *history = atomic_load_explicit(&g->ledger.watching, memory_order_acquire);
+    if (GR_UNLIKELY(history != NULL))
+        return alloc_watched(g, size, stream, out, history, __builtin_return_address(0));
+    return alloc(g, size, stream, out);
+}
+
 static int fail_pointer(granary *g, const char *call, int status, const void *ptr) {
     if (status != GRANARY_UNKNOWN_POINTER) return fail(g, call, status, "%s", "");
     return fail(
@@ -286,10 +276,19 @@ static int fail_pointer(granary *g, const char *call, int status, const void *pt
         g->driver.facts.device);
 }
 
+static int GR_COLD free_watched(granary *g, void *ptr, struct gr_history *history, const void *caller) {
+    struct gr_note before = gr_history_enter(history, true, caller);
+    int status = gr_heap_free(g, (gr_addr)(uintptr_t)ptr);
+    gr_stacks_leave(before);
+    return status;
+}
+
 int granary_free(granary *g, void *ptr) {
     if (GR_UNLIKELY(!g)) return GRANARY_INVALID;
     if (GR_UNLIKELY(!ptr)) return GRANARY_OK;
-    int status = gr_heap_free(g, (gr_addr)(uintptr_t)ptr);
+    struct gr_history *history = atomic_load_explicit(&g->ledger.watching, memory_order_acquire);
+    int status = GR_LIKELY(history == NULL) ? gr_heap_free(g, (gr_addr)(uintptr_t)ptr)
+                                            : free_watched(g, ptr, history, __builtin_return_address(0));
     return GR_LIKELY(status == GRANARY_OK) ? GRANARY_OK : fail_pointer(g, "granary_free", status, ptr);
 }
 
@@ -310,10 +309,14 @@ int granary_size_of(granary *g, const void *ptr, size_t *out) {
 int granary_trim(granary *g, size_t keep_bytes, size_t *released) {
     if (!g) return GRANARY_INVALID;
     size_t freed = 0;
+    struct gr_history *history = atomic_load_explicit(&g->ledger.watching, memory_order_acquire);
+    struct gr_note before = {0};
     gr_heap_complete(g, gr_defer_reap(&g->defer));
+    if (history) before = gr_history_enter(history, true, __builtin_return_address(0));
     gr_lock_take(&g->miss);
     int status = gr_reclaim_trim(g, keep_bytes, &freed);
     gr_lock_give(&g->miss);
+    if (history) gr_stacks_leave(before);
     if (released) *released = freed;
     if (status == GRANARY_BUSY)
         return fail(g, "granary_trim", status, "a capture is open; trim when it has ended");
@@ -322,9 +325,7 @@ int granary_trim(granary *g, size_t keep_bytes, size_t *released) {
 
 int granary_set_limit(granary *g, size_t bytes) {
     if (!g) return GRANARY_INVALID;
-    gr_lock_take(&g->miss);
-    g->limit = bytes;
-    gr_lock_give(&g->miss);
+    gr_settings_limit(g, bytes);
     return GRANARY_OK;
 }
 
@@ -410,7 +411,7 @@ int granary_pool_get_stats(granary *g, granary_pool pool, struct granary_pool_st
     struct granary_pool_stats stats = {.struct_size = sizeof(stats)};
     int status = gr_private_read(g, pool, &stats);
     if (status != GRANARY_OK) return fail_pool(g, "granary_pool_get_stats", status, pool);
-    return copy_out(g, "granary_pool_get_stats", out, &stats, sizeof(stats));
+    return gr_fault_copy_out(g, "granary_pool_get_stats", out, &stats, sizeof(stats));
 }
 
 int granary_scope_begin(granary *g, granary_pool pool, granary_stream_match match, void *context,
@@ -459,7 +460,7 @@ int granary_get_stats(granary *g, struct granary_stats *out) {
     if (!g) return GRANARY_INVALID;
     struct granary_stats stats = {.struct_size = sizeof(stats)};
     gr_heap_read(g, &stats);
-    return copy_out(g, "granary_get_stats", out, &stats, sizeof(stats));
+    return gr_fault_copy_out(g, "granary_get_stats", out, &stats, sizeof(stats));
 }
 
 int granary_reset_peaks(granary *g) {
@@ -474,7 +475,7 @@ int granary_get_driver_calls(granary *g, struct granary_driver_calls *out) {
     if (!g) return GRANARY_INVALID;
     struct granary_driver_calls calls = {.struct_size = sizeof(calls)};
     gr_driver_calls(&g->driver, &calls);
-    return copy_out(g, "granary_get_driver_calls", out, &calls, sizeof(calls));
+    return gr_fault_copy_out(g, "granary_get_driver_calls", out, &calls, sizeof(calls));
 }
 
 /* ---- shortfalls and callbacks --------------------------------------------------------------- */

@@ -78,7 +78,8 @@ extern "C" {
     X(ADDRESS_SPACE, -15, "the process has no device address space left")              \
     X(UNKNOWN_POOL, -16, "there is no such pool, or it was released")                  \
     X(WRONG_CAPTURE, -17, "the block belongs to another capture, which is still open") \
-    X(ORDER, -18, "scopes end in the reverse order of their beginning")
+    X(ORDER, -18, "scopes end in the reverse order of their beginning")                \
+    X(WRITE, -19, "what was written could not be stored")
 
 enum granary_status {
 #define GRANARY_STATUS_ENUM(name, value, sentence) GRANARY_##name = value,
@@ -126,9 +127,42 @@ enum granary_capture_marker { GRANARY_MARKER_TERMINALS = 0, GRANARY_MARKER_EMPTY
  * comes in granules of 2 MiB, whatever extent_bytes says. */
 enum granary_reclaim { GRANARY_RECLAIM_OFF = 0, GRANARY_RECLAIM_PRESSURE = 1, GRANARY_RECLAIM_EAGER = 2 };
 
+/* What is remembered of the past (granary/history.h). OFF: nothing. STATE: who asked for each block that is
+ * live. ALLOC: also every event; stacks are taken at allocations, and frees show that of their block.
+ * ALL: also at frees. */
+enum granary_history_level {
+    GRANARY_HISTORY_OFF = 0,
+    GRANARY_HISTORY_STATE = 1,
+    GRANARY_HISTORY_ALLOC = 2,
+    GRANARY_HISTORY_ALL = 3
+};
+
+/* Whose frames are taken; a sum. */
+enum granary_stacks {
+    GRANARY_STACKS_NONE = 0,
+    GRANARY_STACKS_C = 1,      /* C and C++ */
+    GRANARY_STACKS_PYTHON = 2, /* when the process runs Python, 3.9 or later */
+    GRANARY_STACKS_ALL = 3
+};
+
 struct granary_fault;
 
-/* What a handle is opened with. Set it up with granary_options_init, change what you need. */
+/* Address space for a range: bytes, or with 0 bytes a fraction of the device's memory. Zeros: as much as the
+ * device has and an eighth more. */
+struct granary_reserve {
+    size_t bytes;
+    double fraction;
+};
+enum { GRANARY_RESERVE_CLASSES = 8, GRANARY_CLASS_ROOM = 32 };
+struct granary_reserve_class {
+    char name[GRANARY_CLASS_ROOM]; /* "": this entry and those behind it are not in use */
+    struct granary_reserve reserve;
+};
+
+enum { GRANARY_SIZE_INTERVALS = 16, GRANARY_OPTION_ROOM = 48 };
+
+/* What a handle is opened with. Set it up with granary_options_init, change what you need. doc/options.md says
+ * more about each; granary/options.h lists them with values and origins, and changes those of an open handle. */
 struct granary_options {
     size_t struct_size;         /* sizeof (struct granary_options), set by granary_options_init */
     enum granary_driver driver; /* default: CUDA */
@@ -136,20 +170,39 @@ struct granary_options {
     int strict; /* 1: opening fails when expandable segments are asked for and cannot be had. default 0 */
     size_t limit_bytes; /* physical memory this handle may hold. default GRANARY_UNLIMITED */
     double
-        limit_fraction; /* the same as a fraction of the device's memory, in (0, 1]; the lower limit holds. default 1 */
+        limit_fraction; /* the same as a fraction of the device's memory, from 0 to 1 (no limit); the lower limit holds. default 1 */
     size_t
         max_split_size; /* classic only: blocks of this size or more are not split. default GRANARY_UNLIMITED */
     size_t handle_cache_bytes;   /* released physical memory kept for reuse, at most. default 0 */
     int reclaim;                 /* enum granary_reclaim, default GRANARY_RECLAIM_PRESSURE */
-    size_t extent_bytes;         /* usual size of physical allocations, default 8 MiB (see extent_mb below) */
+    size_t extent_bytes;         /* usual size of physical allocations. default 8 MiB */
     int rdma_capable;            /* 1: memory that network cards can reach, where that works. default 0 */
     int capture_reuse;           /* enum granary_capture_reuse, default GRANARY_REUSE_STREAM */
     int capture_marker;          /* enum granary_capture_marker, default GRANARY_MARKER_TERMINALS */
     struct granary_fault *fault; /* where a failing granary_open writes its words; default NULL */
+    int history;                 /* enum granary_history_level, from the start. default OFF */
+    int history_stacks;          /* sum of enum granary_stacks. default GRANARY_STACKS_ALL */
+    size_t history_entries;      /* events kept. default 100000 */
+    const char
+        *oom_snapshot; /* file for a snapshot at out-of-memory, see granary/history.h. default NULL, and
+                                    then the environment variable GRANARY_OOM_SNAPSHOT */
     /* At a miss, while more than this part of the limit (without one: of the device's memory) is held,
      * idle memory of large blocks is given back, the longest unused first. 0 (default): never */
     double garbage_collection_threshold;
     int no_caching; /* 1: every block is made by the driver and given back at once. default 0 */
+    /* Requests of [2^(20+i), 2^(21+i)) bytes, with i 0 also all below, are rounded up to a multiple of their
+     * power of two divided by [i], itself a power of two. 0 (default) or 1: to multiples of 512 */
+    uint32_t roundup_power2_divisions[GRANARY_SIZE_INTERVALS];
+    size_t large_segment_size;     /* classic segments for requests from 1 to 10 MiB. default 20 MiB */
+    size_t max_non_split_rounding; /* classic only: what is not split serves requests that are smaller by less
+                                       than this. 0 (default): large_segment_size */
+    int reject_early; /* 1: fail before the limit would be passed, without giving anything back. default 0 */
+    struct granary_reserve reserve; /* for the ranges of expandable segments */
+    struct granary_reserve_class reserve_by_class[GRANARY_RESERVE_CLASSES]; /* of granary_stream_set_class */
+    /* Written by the functions that read strings, read by those of granary/options.h. */
+    unsigned char origin[GRANARY_OPTION_ROOM];
+    char skipped[64];
+    unsigned unread;
 };
 
 /* Fills in the defaults.  Driver: never.  Capture: allowed.  Fails: never. */
@@ -157,23 +210,22 @@ GRANARY_API void granary_options_init(struct granary_options *options);
 
 /* Where and why an option string was refused. */
 struct granary_option_error {
-    size_t column;  /* of the offending token, from 1 */
-    char token[64]; /* the token, cut to fit */
-    char text[384]; /* the whole sentence, with source, token and column */
+    size_t column;   /* of the offending token, from 1 */
+    char token[64];  /* the token, cut to fit */
+    char text[1024]; /* the whole sentence, with source, token and column */
 };
 
 /* Reads "key:value,key:value" (the syntax of PYTORCH_CUDA_ALLOC_CONF) into options: only the keys
- * that are named change, and on an error none does. Keys: expandable_segments (True, False),
- * max_split_size_mb (MiB, at least 20), graph_capture_record_stream_reuse (True, False), per_process_memory_fraction (0 to 1), memory_limit
- * (a size with a unit: 512MiB, 10GiB, 1000000), reclaim (off, pressure, eager), extent_mb (MiB, at least
- * 2: with 2 a job fits the smallest card, but kernels lose up to a fifth of their bandwidth). source names the origin of the string in messages
- * and may be NULL, as may error.
+ * that are named change, and on an error none does. granary-options(7) and `granary options` list the keys.
+ * source names the origin of the string in messages and may be NULL, as may error.
  * Driver: never.  Capture: allowed.  Fails: INVALID, OPTION. */
 GRANARY_API int granary_options_parse(struct granary_options *options, const char *string, const char *source,
                                       struct granary_option_error *error);
 
 /* Reads the first of the environment variables GRANARY_CONF, PYTORCH_CUDA_ALLOC_CONF and
- * PYTORCH_ALLOC_CONF that is set. Keys of the PyTorch names that granary does not know are skipped.
+ * PYTORCH_ALLOC_CONF that is set; the others are not merged. Keys of the PyTorch names that granary does
+ * not know are skipped, and granary_options_warning names them. Before that, GRANARY_NO_CACHING or else
+ * PYTORCH_NO_CUDA_MEMORY_CACHING, set to 1, switches caching off.
  * Driver: never.  Capture: allowed.  Fails: INVALID, OPTION. */
 GRANARY_API int granary_options_from_environment(struct granary_options *options,
                                                  struct granary_option_error *error);
@@ -392,7 +444,8 @@ struct granary_shortfall_stream {
 
 /* Who holds live memory, by tag or stack; known while history is recorded. */
 struct granary_holder {
-    char name[48];
+    char name
+        [96]; /* the tag; or the innermost frames, "f (file.c:12) < g (file.c:34)", cut to fit. "": not known */
     size_t bytes, blocks;
 };
 

@@ -137,6 +137,30 @@ void gr_text_put(char *buffer, size_t room, const char *format, ...) {
     va_end(arguments);
 }
 
+void gr_text_add_exact(char *buffer, size_t room, size_t bytes) {
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    size_t k = 0;
+    for (; bytes != 0 && bytes % 1024 == 0 && k + 1 < GR_COUNT(units); k++) bytes /= 1024;
+    gr_text_add(buffer, room, "%zu%s", bytes, units[k]);
+}
+
+void gr_text_add_decimal(char *buffer, size_t room, double number) {
+    char text[96] = "0";
+    double scale = 1, back;
+    for (int places = 0; places <= 40 && number * scale < 9e18; places++, scale *= 10) {
+        uint64_t digits = (uint64_t)(number * scale + 0.5);
+        int len = snprintf(text, sizeof text, "%0*llu", places + 1, (unsigned long long)digits);
+        if (places > 0) { /* the point, by hand: printf's depends on the locale */
+            memmove(text + len - places + 1, text + len - places, (size_t)places + 1);
+            text[len - places] = '.';
+        }
+        if (gr_text_parse_decimal(text, strlen(text), &back) == GR_TEXT_OK && back >= number &&
+            back <= number)
+            break;
+    }
+    gr_text_add(buffer, room, "%s", text);
+}
+
 void gr_text_quote(char *buffer, size_t room, const char *s, size_t len) {
     size_t kept = len < room ? len : room - 1;
     for (size_t i = 0; i < kept; i++) buffer[i] = s[i] >= ' ' && s[i] <= '~' ? s[i] : '?';

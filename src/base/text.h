@@ -33,6 +33,11 @@ GR_MUST enum gr_text_result gr_text_parse_decimal(const char *s, size_t len, dou
 enum { GR_TEXT_SIZE_ROOM = 16 };
 const char *gr_text_size(char *buffer, size_t room, uint64_t bytes);
 
+/* Adds a number so that reading it gives the same: bytes as "20MiB", "1000B", a decimal, not below 0, as
+ * "0.8". */
+void gr_text_add_exact(char *buffer, size_t room, size_t bytes);
+void gr_text_add_decimal(char *buffer, size_t room, double number);
+
 /* printf into buffer, cut to fit, always ended; room must not be 0. put starts at the front, add
  * goes on behind what is there. */
 void gr_text_put(char *buffer, size_t room, const char *format, ...) GR_PRINTF(3, 4);

@@ -4,6 +4,7 @@
 
 #include "base/host.h"
 #include "heap/reclaim.h"
+#include "heap/settings.h"
 #include "policy/backing.h"
 #include "pool/grow.h"
 
@@ -19,6 +20,12 @@ size_t gr_growth_device_free(granary *g) {
     if (GR_DRIVE(&g->driver, cuMemGetInfo, &free_bytes, &total_bytes) != GR_CU_SUCCESS) free_bytes = 0;
     gr_driver_end(&g->driver);
     return free_bytes;
+}
+
+/* Is a request to fail rather than have idle memory make room for it? */
+static bool rejects(const granary *g, size_t missing) {
+    size_t room = gr_growth_room(g) + g->extents.cached * g->extents.granule;
+    return g->reject_early && missing > room;
 }
 
 /* Would cached and idle memory make up for `missing` bytes? Asked before any of it is disturbed, so
@@ -43,7 +50,7 @@ static bool move_idle(granary *g, struct gr_pool *pool, size_t *need, bool may_w
     while (!gr_list_empty(&taken)) {
         struct gr_extent *extent = GR_CONTAINER(taken.next, struct gr_extent, link);
         gr_list_remove(&extent->link);
-        gr_ledger_move(&g->ledger, extent->granules * g->extents.granule);
+        gr_ledger_move(&g->ledger, &pool->tally, extent->granules * g->extents.granule);
         if (extent->granules <= *need)
             append(loose, extent, need);
         else
@@ -100,6 +107,7 @@ static int supply(granary *g, struct gr_request *r, size_t need, struct gr_list 
         } else {
             free_bytes = room * granule;
         }
+        if (g->reject_early) return status;
         if (!asked && !enough_idle(g, r, need * granule - gr_min(need * granule, free_bytes))) return status;
         asked = true;
         if (g->extents.cached > 0)
@@ -138,7 +146,12 @@ static void give_tile(struct gr_pool *pool, struct gr_block *first) {
 static int open_range(granary *g, struct gr_pool *pool, size_t rounded) {
     const size_t granule = g->extents.granule;
     size_t need = (rounded + granule - 1) & ~(granule - 1);
-    size_t bytes = gr_sizing_range(g->driver.facts.total_bytes, g->address_bytes, need, granule);
+    const struct gr_range_wish wish = {.device_bytes = g->driver.facts.total_bytes,
+                                       .used = g->address_bytes,
+                                       .need = need,
+                                       .reserve = gr_settings_reserve(g, pool->stream),
+                                       .granule = granule};
+    size_t bytes = gr_sizing_range(&wish);
     struct gr_segment *segment = gr_host_take(1, sizeof(*segment), 8);
     struct gr_block *first = segment ? prepare_segment(pool) : NULL;
     int status = first ? gr_segment_open_expandable(segment, &g->driver, first, bytes, need)
@@ -170,6 +183,21 @@ static int plan(granary *g, struct gr_pool *pool, size_t rounded, struct gr_grow
     }
 }
 
+/* Tells of extents that were mapped, by runs of addresses, and empties the list. */
+static void tell_mapped(granary *g, struct gr_pool *pool, const struct gr_range *range,
+                        struct gr_list *mapped) {
+    while (!gr_list_empty(mapped)) {
+        size_t slot = GR_CONTAINER(mapped->next, struct gr_extent, link)->slot, end = slot;
+        while (!gr_list_empty(mapped)) {
+            struct gr_extent *extent = GR_CONTAINER(mapped->next, struct gr_extent, link);
+            if (extent->slot != end) break;
+            end += extent->granules;
+            gr_list_remove(&extent->link);
+        }
+        gr_ledger_map(&g->ledger, &pool->tally, gr_range_addr_of(range, slot), (end - slot) * range->granule);
+    }
+}
+
 /* Backs every hole of the growth, or none; what the driver does not let go again stays as free memory. */
 static int back(granary *g, struct gr_request *r, struct gr_growth *growth, struct gr_list *loose) {
     struct gr_pool *pool = r->pool;
@@ -181,7 +209,6 @@ static int back(granary *g, struct gr_request *r, struct gr_growth *growth, stru
         if (supplied != GRANARY_OK) return supplied;
     }
     struct gr_list mapped; /* extents in place, in rising order */
-    size_t in_place = 0;   /* granules */
     int status = GRANARY_OK;
     gr_list_init(&mapped);
     while (status == GRANARY_OK && (b = gr_grow_next(growth, NULL)) != NULL) {
@@ -191,7 +218,6 @@ static int back(granary *g, struct gr_request *r, struct gr_growth *growth, stru
             struct gr_extent *extent = range->slot[slot];
             gr_list_append(&mapped, &extent->link);
             slot += extent->granules;
-            in_place += extent->granules;
         }
     }
     /* Taken out again from the right, so that what cannot be is the left part of a block. */
@@ -200,10 +226,8 @@ static int back(granary *g, struct gr_request *r, struct gr_growth *growth, stru
         if (gr_range_unmap(range, &g->driver, extent) != GRANARY_OK) break;
         gr_list_remove(&extent->link);
         gr_list_append(loose, &extent->link);
-        in_place -= extent->granules;
     }
-    while (!gr_list_empty(&mapped)) gr_list_remove(mapped.next);
-    if (in_place > 0) gr_ledger_map(&g->ledger, pool->class, in_place * g->extents.granule);
+    tell_mapped(g, pool, range, &mapped);
     return status;
 }
 
@@ -217,7 +241,7 @@ static int grow_on_range(granary *g, struct gr_request *r) {
     if (status == GRANARY_OK) r->missing = growth.missing * g->extents.granule;
     if (status != GRANARY_OK || growth.missing == 0) return status;
     gr_list_init(&loose);
-    status = back(g, r, &growth, &loose);
+    status = rejects(g, r->missing) ? GRANARY_OVER_LIMIT : back(g, r, &growth, &loose);
     gr_lock_take(&pool->lock);
     gr_grow_finish(pool, &growth);
     gr_lock_give(&pool->lock);
@@ -242,7 +266,7 @@ static int open_classic(granary *g, struct gr_request *r, struct gr_segment *seg
             found = gr_growth_device_free(g);
             if (found >= bytes) found = 0;
         }
-        if (!asked && !enough_idle(g, r, bytes - found)) return status;
+        if (g->reject_early || (!asked && !enough_idle(g, r, bytes - found))) return status;
         asked = true;
         if (gr_extents_flush(&g->extents, 0) == 0 && gr_reclaim_classic(g) == 0) return status;
     }
@@ -252,7 +276,7 @@ static int open_classic(granary *g, struct gr_request *r, struct gr_segment *seg
  * oversize. */
 static int grow_classic(granary *g, struct gr_request *r) {
     struct gr_pool *pool = r->pool;
-    size_t bytes = g->no_caching ? r->rounded : gr_sizing_segment(r->rounded);
+    size_t bytes = g->no_caching ? r->rounded : gr_sizing_segment(&g->sizing, r->rounded);
     struct gr_segment *segment = gr_host_take(1, sizeof(*segment), 8);
     struct gr_block *first = segment ? prepare_segment(pool) : NULL;
     r->missing = bytes;
@@ -271,7 +295,7 @@ static int grow_classic(granary *g, struct gr_request *r) {
     gr_pool_add_segment(pool, segment);
     gr_lock_give(&pool->lock);
     g->classic_bytes += bytes;
-    gr_ledger_segment_alloc(&g->ledger, pool->class, bytes);
+    gr_ledger_segment_alloc(&g->ledger, &pool->tally, segment->base, bytes, &segment->label);
     gr_heap_serve(g, pool, first, r->rounded, r->requested, r->out);
     return GRANARY_OK;
 }

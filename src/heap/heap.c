@@ -10,18 +10,11 @@
 #include "heap/private.h"
 #include "heap/reclaim.h"
 #include "heap/scope.h"
+#include "heap/settings.h"
 
 /* ---- opening and closing ------------------------------------------------------------------ */
 
-static size_t limit_of(const struct granary_options *options, size_t total) {
-    /* Rounded to the nearest byte, as PyTorch does. A fraction of 1 is no limit. */
-    size_t part = options->limit_fraction < 1 ? (size_t)(options->limit_fraction * (double)total + 0.5)
-                                              : GRANARY_UNLIMITED;
-    return gr_min(part, options->limit_bytes);
-}
-
 static void choose_kind(granary *g, const struct granary_options *options) {
-    g->expandable = options->expandable_segments && g->driver.facts.vmm && !options->no_caching;
     if (options->no_caching)
         gr_text_put(g->expandable_reason, sizeof(g->expandable_reason), "nothing is cached");
     else if (!options->expandable_segments)
@@ -35,7 +28,7 @@ int gr_heap_open(granary *g, const struct granary_options *options, int device, 
     int status = gr_driver_open(&g->driver, simulated, device, options->rdma_capable != 0, reason);
     if (status != GRANARY_OK) return status;
     choose_kind(g, options);
-    if (options->expandable_segments && options->strict && !options->no_caching && !g->expandable) {
+    if (options->expandable_segments && options->strict && !options->no_caching && !g->driver.facts.vmm) {
         gr_text_put(reason, GR_REASON_ROOM, "expandable segments are not available: %s",
                     g->expandable_reason);
         gr_driver_close(&g->driver);
@@ -52,6 +45,7 @@ int gr_heap_open(granary *g, const struct granary_options *options, int device, 
         gr_text_put(reason, GR_REASON_ROOM, "no host memory for the address table");
         return GRANARY_HOST_MEMORY;
     }
+    gr_lock_init(&g->dump, GR_RANK_DUMP);
     gr_lock_init(&g->miss, GR_RANK_MISS);
     gr_lock_init(&g->fault_lock, GR_RANK_LEAF);
     gr_lock_init(&g->scope_lock, GR_RANK_LEAF);
@@ -62,15 +56,7 @@ int gr_heap_open(granary *g, const struct granary_options *options, int device, 
     gr_ledger_init(&g->ledger);
     gr_callback_init(&g->callbacks);
     gr_extents_init(&g->extents, &g->driver, options->handle_cache_bytes);
-    g->sizing = (struct gr_sizing){.max_split_size = options->max_split_size,
-                                   .max_non_split_slack = GR_SIZING_LARGE_SEGMENT};
-    g->reclaim = (enum granary_reclaim)options->reclaim;
-    g->extent =
-        g->reclaim == GRANARY_RECLAIM_EAGER ? 1 : gr_max(options->extent_bytes / g->driver.facts.granule, 1);
-    g->limit = limit_of(options, g->driver.facts.total_bytes);
-    g->garbage_threshold = options->garbage_collection_threshold;
-    g->no_caching = options->no_caching != 0;
-    atomic_init(&g->routing, (g->garbage_threshold > 0) + g->no_caching);
+    gr_settings_init(g, options);
     return GRANARY_OK;
 }
 
@@ -81,6 +67,7 @@ void gr_heap_close(granary *g) {
         gr_driver_end(&g->driver);
     }
     gr_scope_drop_all(g);
+    gr_settings_fini(g);
     GR_HEAP_FOR(heap, g) gr_reclaim_drop(g, heap);
     while (!gr_list_empty(&g->heaps)) gr_private_free(g, GR_CONTAINER(g->heaps.next, struct gr_heap, link));
     gr_private_free_routes(g, &g->own);
@@ -99,6 +86,8 @@ void gr_heap_close(granary *g) {
     }
     gr_extents_flush(&g->extents, 0);
     gr_extents_fini(&g->extents);
+    gr_ledger_fini(&g->ledger);
+    gr_host_give(g->oom_snapshot);
     gr_routes_fini(&g->own.routes);
     gr_table_fini(&g->table);
     gr_driver_close(&g->driver);
@@ -170,7 +159,8 @@ static int make_pool(granary *g, struct gr_heap *heap, gr_cu_stream handle, enum
             gr_pool_init(pool, class, &g->table, &g->sizing, &g->ledger);
         }
         if (pool) {
-            gr_pool_assign(pool, route->stream, route, g->expandable, heap->no_split || g->no_caching);
+            gr_pool_assign(pool, route->stream, route, heap->name, g->expandable,
+                           heap->no_split || g->no_caching);
             atomic_store_explicit(&route->pool[class], pool, memory_order_release);
         }
     }
@@ -203,7 +193,7 @@ int gr_heap_bury(granary *g, gr_cu_stream handle) {
 /* The block is the caller's. The pool is locked. True: the ledger is to be settled. */
 static bool hand_out(struct gr_pool *pool, struct gr_block *b, size_t requested, void **out) {
     *out = (void *)(uintptr_t)b->addr;
-    return gr_ledger_alloc(&pool->tally, b->size, requested);
+    return gr_ledger_alloc(&pool->tally, b->addr, b->size, requested, &b->label);
 }
 
 /* With the pool's lock given back. */
@@ -223,8 +213,8 @@ int gr_heap_try(granary *g, struct gr_pool *pool, size_t rounded, size_t request
     return status;
 }
 
-static inline int find_pool(granary *g, struct gr_heap *heap, gr_cu_stream stream, size_t rounded,
-                            struct gr_pool **out) {
+static GR_INLINE int find_pool(granary *g, struct gr_heap *heap, gr_cu_stream stream, size_t rounded,
+                               struct gr_pool **out) {
     enum gr_class class = gr_sizing_class(rounded);
     struct gr_route *route = gr_route_find(&heap->routes, stream);
     struct gr_pool *pool = GR_LIKELY(route != NULL) ? gr_heap_pool(route, class) : NULL;
@@ -236,7 +226,7 @@ int gr_heap_alloc(granary *g, size_t size, gr_cu_stream stream, void **out,
                   struct granary_shortfall *shortfall) {
     size_t rounded;
     struct gr_pool *pool;
-    if (GR_UNLIKELY(!gr_sizing_round(size, &rounded))) return GRANARY_INVALID;
+    if (GR_UNLIKELY(!gr_sizing_round(&g->sizing, size, &rounded))) return GRANARY_INVALID;
     int status = find_pool(g, &g->own, gr_stream_normal(stream), rounded, &pool);
     if (GR_UNLIKELY(status != GRANARY_OK)) return status;
     status = gr_heap_try(g, pool, rounded, size, out);
@@ -249,7 +239,7 @@ int gr_heap_alloc_routed(granary *g, size_t size, gr_cu_stream stream, bool reli
                          struct granary_shortfall *shortfall) {
     size_t rounded;
     struct gr_pool *pool;
-    if (!gr_sizing_round(size, &rounded)) return GRANARY_INVALID;
+    if (!gr_sizing_round(&g->sizing, size, &rounded)) return GRANARY_INVALID;
     if (g->no_caching) gr_reclaim_uncached(g);
     struct gr_heap *heap = gr_scope_heap(g, stream);
     if (heap == &g->own && gr_sizing_class(rounded) == GR_LARGE && !relieved)
@@ -265,7 +255,7 @@ int gr_heap_alloc_routed(granary *g, size_t size, gr_cu_stream stream, bool reli
 /* ---- freeing ------------------------------------------------------------------------------ */
 
 /* Takes the lock of the pool that has the block at addr, or returns NULL and holds nothing. */
-static struct gr_block *lock_live(granary *g, gr_addr addr, struct gr_pool **pool) {
+static GR_INLINE struct gr_block *lock_live(granary *g, gr_addr addr, struct gr_pool **pool) {
     struct gr_block *b = gr_table_get(&g->table, addr);
     if (!b) return NULL;
     *pool = gr_slab_owner(b);
@@ -277,9 +267,9 @@ static struct gr_block *lock_live(granary *g, gr_addr addr, struct gr_pool **poo
 }
 
 /* Nobody uses the block any more: the one end of every free. The pool is locked. */
-static void complete(struct gr_pool *pool, struct gr_block *b) {
+static GR_INLINE void complete(struct gr_pool *pool, struct gr_block *b) {
+    gr_ledger_free_completed(&pool->tally, b->addr, b->size, b->u.live.requested, b->label);
     b->epoch = gr_stream_epoch(pool->stream);
-    gr_ledger_free_completed(&pool->tally, b->size, b->u.live.requested);
 }
 
 /* Straight from LIVE it is the recent block; from PENDING it takes its place among the others. */
@@ -321,9 +311,9 @@ int gr_heap_retake(granary *g, struct gr_block *b, struct gr_stream *stream, siz
 }
 
 /* Ends with the pool's lock given back. */
-static inline int free_block(granary *g, struct gr_pool *pool, struct gr_block *b) {
+static GR_INLINE int free_block(granary *g, struct gr_pool *pool, struct gr_block *b) {
     gr_table_clear(&g->table, b);
-    gr_ledger_free_requested(&pool->tally, b->size);
+    gr_ledger_free_requested(&pool->tally, b->addr, b->size, b->u.live.requested, b->label);
     bool done = true;
     if (GR_UNLIKELY(b->u.live.uses != NULL)) {
         gr_block_become(b, GR_BLOCK_PENDING);
@@ -390,15 +380,19 @@ int gr_heap_size_of(granary *g, gr_addr addr, size_t *out) {
 
 /* ---- figures ------------------------------------------------------------------------------ */
 
-void gr_heap_read(granary *g, struct granary_stats *out) {
-    gr_heap_complete(g, gr_defer_reap(&g->defer)); /* what is done by now is not counted as pending */
-    gr_lock_take(&g->miss);
-    gr_ledger_read(&g->ledger, out);
+void gr_heap_read_rest(const granary *g, struct granary_stats *out) {
     out->handle_cache_bytes = (int64_t)(g->extents.cached * g->extents.granule);
     out->reserved_address_bytes = (int64_t)g->address_bytes;
     out->ranges = (int64_t)g->ranges;
     out->extents = (int64_t)g->extents.count;
     out->pending_blocks = out->active_blocks.all.current - out->allocations.all.current;
+}
+
+void gr_heap_read(granary *g, struct granary_stats *out) {
+    gr_heap_complete(g, gr_defer_reap(&g->defer)); /* what is done by now is not counted as pending */
+    gr_lock_take(&g->miss);
+    gr_ledger_read(&g->ledger, out);
+    gr_heap_read_rest(g, out);
     gr_lock_give(&g->miss);
 }
 
@@ -430,7 +424,7 @@ const char *gr_heap_check(granary *g) {
         broken = gr_stream_check(stream);
     GR_HEAP_FOR(heap, g)
         GR_ROUTE_FOR(route, heap)
-            for (int c = 0; c < GR_CLASSES; c++)
+            for (int c = 0; c < GR_POOLS; c++)
                 if (gr_heap_pool(route, c) && !broken) broken = check_pool(gr_heap_pool(route, c), &tally);
     if (!broken && tally.classic != g->classic_bytes) broken = "H1";
     if (!broken && gr_ledger_reserved(&g->ledger) != tally.mapped * g->extents.granule + tally.classic)

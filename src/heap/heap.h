@@ -17,7 +17,7 @@
  *      H2  granules held == mapped + cached
  *      H3  blocks parked in the deferral == PENDING blocks of all pools
  *
- * Locks, in rank order: miss (everything that grows or gives up memory), ledger, pools, deferral,
+ * Locks, in rank order: dump (history is copied out or kept in another way), miss (everything that grows or gives up memory), ledger, pools, deferral,
  * leaves (faults, scopes). A hit takes its pool's lock and, when it rises above the pool's ceiling,
  * settles the ledger after it has given the pool's lock back. Slow driver calls run under the miss
  * lock alone. */
@@ -27,6 +27,8 @@
 #include "heap/callback.h"
 #include "heap/route.h"
 #include "stream/defer.h"
+
+struct gr_saved;
 
 struct gr_heap {
     /* constant */
@@ -51,14 +53,11 @@ struct gr_heap {
 struct granary {
     /* constant after opening */
     struct gr_driver driver;
-    struct gr_sizing sizing;
-    bool expandable;
     char expandable_reason[128];
-    enum granary_reclaim reclaim;
-    size_t extent;            /* usual granules of one */
-    double garbage_threshold; /* part of the limit above which what lies idle goes back; 0: never */
-    bool no_caching;          /* blocks are segments of their own and go when they are freed */
+    bool no_caching;    /* blocks are segments of their own and go when they are freed */
+    char *oom_snapshot; /* file for a snapshot at out-of-memory, or NULL */
     /* read without a lock */
+    struct gr_sizing sizing; /* written under miss */
     struct gr_address_table table;
     struct gr_heap own;
     atomic_uint routing; /* 0: the own heap serves all, and nothing else is to be done. One for each open
@@ -67,15 +66,24 @@ struct granary {
     struct gr_callbacks callbacks; /* has a lock of its own */
     struct gr_ledger ledger;       /* has a lock of its own */
     struct gr_defer defer;         /* likewise */
+    atomic_uint_fast64_t failures; /* for want of memory, that may have written a snapshot */
+    struct gr_lock dump;
     /* under miss */
     struct gr_lock miss;
     struct gr_extents extents;
     struct gr_list heaps; /* private ones */
     struct gr_stream *streams;
     struct gr_pool *spare[GR_CLASSES];
-    size_t limit;         /* bytes of physical memory that may be held */
-    size_t classic_bytes; /* held by classic segments */
-    size_t address_bytes; /* reserved by ranges */
+    struct granary_options settings; /* in force; what follows is made from them (settings.h) */
+    struct gr_saved *saved;          /* those that pushes remembered, newest first */
+    bool expandable;
+    enum granary_reclaim reclaim;
+    size_t extent;            /* usual granules of one */
+    double garbage_threshold; /* part of the limit above which what lies idle goes back; 0: never */
+    bool reject_early;        /* what there is no room for fails, whatever lies idle */
+    size_t limit;             /* bytes of physical memory that may be held */
+    size_t classic_bytes;     /* held by classic segments */
+    size_t address_bytes;     /* reserved by ranges */
     size_t ranges;
     uint64_t last_name; /* of pools, scopes and captures */
     /* under scope_lock */
@@ -141,6 +149,8 @@ GR_MUST int gr_heap_stream(granary *g, gr_cu_stream handle, bool miss_held, stru
 GR_MUST int gr_heap_bury(granary *g, gr_cu_stream handle);
 
 void gr_heap_read(granary *g, struct granary_stats *out);
+/* What the ledger does not know, to what it has filled in. Under the miss lock. */
+void gr_heap_read_rest(const granary *g, struct granary_stats *out);
 const char *gr_heap_check(granary *g);
 
 #endif

@@ -78,7 +78,7 @@ static enum step grow(granary *g, struct gr_request *r) {
     int status = gr_growth_run(g, r, &served);
     if (!is_shortage(status)) return status == GRANARY_OK && !served ? AGAIN : done(r, status);
     r->status = status;
-    return NEXT;
+    return g->reject_early ? DONE : NEXT;
 }
 
 struct wanted { /* the pending block whose completion helps most */
@@ -113,7 +113,7 @@ static enum step wait_for_one(granary *g, struct gr_request *r) {
     if (!best.event)
         GR_HEAP_FOR(heap, g)
             GR_ROUTE_FOR(route, heap)
-                for (int c = 0; c < GR_CLASSES; c++)
+                for (int c = 0; c < GR_POOLS; c++)
                     if (gr_heap_pool(route, c))
                         look_for_pending(g, gr_heap_pool(route, c), r->rounded, &best);
     if (!best.event) return NEXT;
@@ -177,8 +177,8 @@ int gr_ladder_climb(granary *g, struct gr_pool *pool, size_t rounded, size_t req
     if (!relieved) gr_ledger_miss(&g->ledger);
     while (climb(g, &r, relieved) == AGAIN) continue;
     if (is_shortage(r.status)) {
-        gr_ledger_out_of_memory(&g->ledger);
         gr_shortfall_fill(g, &r, shortfall);
+        gr_ledger_out_of_memory(&g->ledger, &pool->tally, rounded, shortfall->device_free_bytes);
     }
     gr_lock_give(&g->miss);
     return r.status;

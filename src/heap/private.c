@@ -74,7 +74,7 @@ int gr_private_read(granary *g, uint64_t name, struct granary_pool_stats *out) {
         out->scopes = heap->scopes;
         out->captures = heap->captures;
         GR_ROUTE_FOR(route, heap)
-            for (int c = 0; c < GR_CLASSES; c++)
+            for (int c = 0; c < GR_POOLS; c++)
                 if (gr_heap_pool(route, c)) read_pool(gr_heap_pool(route, c), out);
     }
     gr_lock_give(&g->miss);
@@ -86,7 +86,7 @@ int gr_private_read(granary *g, uint64_t name, struct granary_pool_stats *out) {
 /* Hands the route's pools that have no segments to whoever needs one next. True: it has none left. */
 static bool retire_pools(granary *g, struct gr_route *route) {
     bool none = true;
-    for (int c = 0; c < GR_CLASSES; c++) {
+    for (int c = 0; c < GR_POOLS; c++) {
         struct gr_pool *pool = gr_heap_pool(route, c);
         if (!pool) continue;
         if (pool->segment_count > 0) {
@@ -94,8 +94,8 @@ static bool retire_pools(granary *g, struct gr_route *route) {
             continue;
         }
         atomic_store_explicit(&route->pool[c], NULL, memory_order_release);
-        pool->spare_next = g->spare[c];
-        g->spare[c] = pool;
+        pool->spare_next = g->spare[pool->class];
+        g->spare[pool->class] = pool;
     }
     return none;
 }

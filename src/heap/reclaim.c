@@ -19,10 +19,11 @@ static int strip(granary *g, struct gr_pool *pool, struct gr_idle *idle, struct 
         struct gr_extent *extent = range->slot[slot];
         status = gr_range_unmap(range, &g->driver, extent);
         if (status != GRANARY_OK) break;
+        gr_list_append(loose, &extent->link);
+        gr_ledger_unmap(&g->ledger, &pool->tally, gr_range_addr_of(range, slot),
+                        extent->granules * range->granule);
         slot += extent->granules;
         *granules += extent->granules;
-        gr_list_append(loose, &extent->link);
-        gr_ledger_unmap(&g->ledger, pool->class, extent->granules * range->granule);
     }
     gr_lock_take(&pool->lock);
     gr_idle_finish(pool, idle);
@@ -81,7 +82,7 @@ size_t gr_reclaim_possible(granary *g, size_t enough) {
     GR_HEAP_FOR(heap, g) {
         if (!open_to_reclaim(heap)) continue;
         GR_ROUTE_FOR(route, heap)
-            for (int c = 0; c < GR_CLASSES && sum < enough; c++) {
+            for (int c = 0; c < GR_POOLS && sum < enough; c++) {
                 struct gr_pool *pool = gr_heap_pool(route, c);
                 if (!pool) continue;
                 gr_lock_take(&pool->lock);
@@ -114,8 +115,9 @@ size_t gr_reclaim_take(granary *g, struct gr_pool *beneficiary, size_t want, boo
         if (!granules) granules = take_from(g, gr_heap_pool(own, !beneficiary->class), want, wait, loose);
         GR_HEAP_FOR(heap, g)
             GR_ROUTE_FOR(route, heap)
-                for (int c = GR_CLASSES; c-- > 0 && !granules;)
-                    if (route != own) granules = take_from(g, gr_heap_pool(route, c), want, wait, loose);
+                for (int c = GR_POOLS; c-- > 0 && !granules;)
+                    if (route != own || c >= GR_CLASSES)
+                        granules = take_from(g, gr_heap_pool(route, c), want, wait, loose);
         if (granules) return granules;
     }
     return 0;
@@ -137,7 +139,7 @@ static void dissolve(granary *g, struct gr_pool *pool, struct gr_segment *segmen
         g->ranges--;
     } else {
         g->classic_bytes -= segment->size;
-        gr_ledger_segment_free(&g->ledger, pool->class, segment->size);
+        gr_ledger_segment_free(&g->ledger, &pool->tally, segment->base, segment->size, segment->label);
     }
     gr_segment_close(segment, &g->driver);
     gr_host_give(segment);
@@ -174,7 +176,7 @@ size_t gr_reclaim_classic(granary *g) {
     if (!gr_defer_quiet(&g->defer)) return 0;
     GR_HEAP_FOR(heap, g)
         GR_ROUTE_FOR(route, heap)
-            for (int c = 0; c < GR_CLASSES; c++) {
+            for (int c = 0; c < GR_POOLS; c++) {
                 struct gr_pool *pool = gr_heap_pool(route, c);
                 size_t bytes = pool && open_to_reclaim(heap) ? release_classic(g, pool) : 0;
                 if (bytes > 0) return bytes;
@@ -311,7 +313,7 @@ int gr_reclaim_trim(granary *g, size_t keep, size_t *released) {
     GR_HEAP_FOR(heap, g) {
         if (!open_to_reclaim(heap) || gr_heap_held(g) <= keep || !prove_heap(g, heap)) continue;
         GR_ROUTE_FOR(route, heap)
-            for (int c = 0; c < GR_CLASSES; c++) {
+            for (int c = 0; c < GR_POOLS; c++) {
                 struct gr_pool *pool = gr_heap_pool(route, c);
                 if (!pool) continue;
                 if (status == GRANARY_OK) status = trim_pool(g, pool, keep);
@@ -339,6 +341,6 @@ static void drop_pool(granary *g, struct gr_pool *pool) {
 
 void gr_reclaim_drop(granary *g, struct gr_heap *heap) {
     GR_ROUTE_FOR(route, heap)
-        for (int c = 0; c < GR_CLASSES; c++)
+        for (int c = 0; c < GR_POOLS; c++)
             if (gr_heap_pool(route, c)) drop_pool(g, gr_heap_pool(route, c));
 }

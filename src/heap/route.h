@@ -19,12 +19,17 @@
 
 struct gr_heap;
 
+/* Pools of a route: one a class that serves, and behind them the pools of the other kind of segment,
+ * which served before expandable segments were switched on or off. Their blocks live on, nothing is
+ * allocated from them. */
+enum { GR_POOLS = 2 * GR_CLASSES };
+
 struct gr_route {
-    gr_cu_stream handle;                        /* constant; NULL for a tombstone */
-    struct gr_stream *stream;                   /* constant */
-    struct gr_heap *heap;                       /* constant */
-    _Atomic(struct gr_pool *) pool[GR_CLASSES]; /* NULL until the first allocation of the class */
-    struct gr_route *next;                      /* of all routes of the heap; under the miss lock */
+    gr_cu_stream handle;                      /* constant; NULL for a tombstone */
+    struct gr_stream *stream;                 /* constant */
+    struct gr_heap *heap;                     /* constant */
+    _Atomic(struct gr_pool *) pool[GR_POOLS]; /* NULL until the first allocation of the class */
+    struct gr_route *next;                    /* of all routes of the heap; under the miss lock */
 };
 
 struct gr_route_table {

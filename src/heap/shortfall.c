@@ -29,7 +29,7 @@ static void add_pool(const struct gr_pool *asked, struct gr_pool *pool, struct g
 static void add_stream(granary *g, const struct gr_stream *stream, struct granary_shortfall_stream *out) {
     GR_HEAP_FOR(heap, g)
         GR_ROUTE_FOR(route, heap)
-            for (int c = 0; c < GR_CLASSES; c++) {
+            for (int c = 0; c < GR_POOLS; c++) {
                 const struct gr_pool *pool = route->stream == stream ? gr_heap_pool(route, c) : NULL;
                 if (!pool) continue;
                 out->live_bytes += (size_t)gr_tally_now(&pool->tally, GR_ALLOCATED_BYTES);
@@ -57,7 +57,7 @@ static void rank_stream(const struct granary_shortfall_stream *stream, struct gr
 static void read_pools(granary *g, const struct gr_pool *asked, struct granary_shortfall *out) {
     GR_HEAP_FOR(heap, g)
         GR_ROUTE_FOR(route, heap)
-            for (int c = 0; c < GR_CLASSES; c++)
+            for (int c = 0; c < GR_POOLS; c++)
                 if (gr_heap_pool(route, c)) add_pool(asked, gr_heap_pool(route, c), out);
     for (const struct gr_stream *stream = g->streams; stream; stream = stream->next) {
         struct granary_shortfall_stream row = {.stream = stream->handle,

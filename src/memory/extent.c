@@ -17,6 +17,11 @@ void gr_extents_init(struct gr_extents *extents, struct gr_driver *driver, size_
     extents->cache_limit = cache_limit_bytes / extents->granule;
 }
 
+void gr_extents_limit_cache(struct gr_extents *extents, size_t bytes) {
+    extents->cache_limit = bytes / extents->granule;
+    gr_extents_flush(extents, extents->cache_limit);
+}
+
 void gr_extents_fini(struct gr_extents *extents) {
     gr_slab_fini(&extents->slab);
 }

@@ -52,6 +52,9 @@ void gr_extents_release(struct gr_extents *extents, struct gr_extent *extent);
 /* Gives cached extents back, oldest first, until at most keep granules are cached. Returns granules. */
 size_t gr_extents_flush(struct gr_extents *extents, size_t keep);
 
+/* From now on so many bytes are kept at most. */
+void gr_extents_limit_cache(struct gr_extents *extents, size_t bytes);
+
 /* Takes up to want granules of whole extents out of the cache, none larger than want; or NULL. */
 struct gr_extent *gr_extents_take_cached(struct gr_extents *extents, size_t want);
 

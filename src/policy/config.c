@@ -2,281 +2,218 @@
  * Reads option strings into a copy of the options, which replaces the original when all was well. */
 #include "policy/config.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
+#include "policy/value.h"
 
-enum kind { BOOL, MIB, SIZE, FRACTION, PART, CHOICE };
+/* ---- keys that are not known ------------------------------------------------------------------ */
 
-struct option {
-    const char *key;
-    enum kind kind;
-    size_t field; /* offset in struct granary_options */
-    size_t low, high;
-    const char *words; /* of a CHOICE */
-};
-
-static const struct option table[] = {
-#define GR_OPTION(key, type, field, low, high, words, standard, sentence) \
-    {#key, type, offsetof(struct granary_options, field), low, high, words},
-#include "policy/options.def"
-#undef GR_OPTION
-};
-
-/* A piece of the string. */
-struct span {
-    const char *at;
-    size_t len;
-};
-
-struct reader {
-    struct granary_options *options; /* the copy that is written to */
-    const char *string;
-    const char *source;
-    bool lenient;
-    struct granary_option_error *error; /* NULL: nobody listens */
-};
-
-static bool is_blank(char c) {
-    return c == ' ' || (c >= '\t' && c <= '\r');
+static char lower(char c) {
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-static struct span trim(struct span s) {
-    while (s.len > 0 && is_blank(s.at[0])) s.at++, s.len--;
-    while (s.len > 0 && is_blank(s.at[s.len - 1])) s.len--;
-    return s;
-}
+enum { KEY_ROOM = 40 };
 
-static bool equals(struct span s, const char *word) {
-    return strlen(word) == s.len && memcmp(s.at, word, s.len) == 0;
-}
-
-/* ---- saying what was wrong -------------------------------------------------------------------- */
-
-/* Writes "SOURCE: column N: 'token' " followed by the words; returns OPTION. */
-static int GR_PRINTF(3, 4) refuse(const struct reader *r, struct span token, const char *words, ...) {
-    struct granary_option_error *e = r->error;
-    if (e == NULL) return GRANARY_OPTION;
-    e->column = (size_t)(token.at - r->string) + 1;
-    gr_text_quote(e->token, sizeof e->token, token.at, token.len);
-    bool cut = token.len > 32; /* long rubbish must not push the words out of the sentence */
-    gr_text_put(e->text, sizeof e->text, "%.40s: column %zu: '%.32s%s' ", r->source, e->column, e->token,
-                cut ? "..." : "");
-    va_list arguments;
-    va_start(arguments, words);
-    gr_text_add_list(e->text, sizeof e->text, words, arguments);
-    va_end(arguments);
-    return GRANARY_OPTION;
-}
-
-static int refuse_key(const struct reader *r, struct span key) {
-    char known[256] = "";
-    for (size_t i = 0; i < GR_COUNT(table); i++)
-        gr_text_add(known, sizeof known, "%s%s", i > 0 ? ", " : "", table[i].key);
-    return refuse(r, key, "is no option; there are: %s", known);
-}
-
-/* ---- values ----------------------------------------------------------------------------------- */
-
-static int read_bool(const struct reader *r, const struct option *option, struct span value, int *out) {
-    bool yes = equals(value, "True") || equals(value, "true") || equals(value, "1");
-    bool no = equals(value, "False") || equals(value, "false") || equals(value, "0");
-    if (!yes && !no) return refuse(r, value, "is no value for %s: True or False", option->key);
-    *out = yes;
-    return GRANARY_OK;
-}
-
-/* A number of units, or a size with its own unit. */
-static int read_size(const struct reader *r, const struct option *option, struct span value, size_t *out) {
-    bool mib = option->kind == MIB;
-    size_t number = 0;
-    enum gr_text_result result = mib ? gr_text_parse_whole(value.at, value.len, &number)
-                                     : gr_text_parse_size(value.at, value.len, &number);
-    if (result == GR_TEXT_SYNTAX)
-        return refuse(r, value, "is no value for %s: %s", option->key,
-                      mib ? "a whole number of MiB" : "a size such as 512MiB, 10GiB or 1000000");
-    if (result == GR_TEXT_OVERFLOW || number > option->high)
-        return refuse(r, value, "is too large for %s", option->key);
-    if (number < option->low)
-        return refuse(r, value, "is too small for %s: at least %zu%s", option->key, option->low,
-                      mib ? "" : " byte");
-    *out = mib ? number * GR_MIB : number;
-    return GRANARY_OK;
-}
-
-static int read_fraction(const struct reader *r, const struct option *option, struct span value,
-                         double *out) {
-    double number = 0;
-    enum gr_text_result result = gr_text_parse_decimal(value.at, value.len, &number);
-    if (result == GR_TEXT_SYNTAX)
-        return refuse(r, value, "is no value for %s: a decimal number such as 0.8", option->key);
-    if (result == GR_TEXT_OVERFLOW || number > (double)option->high)
-        return refuse(r, value, "is too large for %s: at most %zu", option->key, option->high);
-    if (option->kind == PART && number >= (double)option->high)
-        return refuse(r, value, "is too large for %s: it must be below %zu", option->key, option->high);
-    if (number <= (double)option->low)
-        return refuse(r, value, "is too small for %s: it must be above %zu", option->key, option->low);
-    *out = number;
-    return GRANARY_OK;
-}
-
-static int read_choice(const struct reader *r, const struct option *option, struct span value, int *out) {
-    const char *word = option->words;
-    for (int place = 0; word; place++) {
-        const char *bar = strchr(word, '|');
-        size_t len = bar ? (size_t)(bar - word) : strlen(word);
-        if (len == value.len && memcmp(word, value.at, len) == 0) {
-            *out = place;
-            return GRANARY_OK;
+/* Letters to change, add or leave out to make one of the other, where that may be less than `least`;
+ * capitals are the same letters. */
+static size_t distance(struct gr_span a, const char *b, size_t least) {
+    size_t row[KEY_ROOM + 1], columns = strlen(b);
+    if (columns > KEY_ROOM || a.len >= columns + least || columns >= a.len + least) return least;
+    for (size_t j = 0; j <= columns; j++) row[j] = j;
+    for (size_t i = 0; i < a.len; i++) {
+        size_t corner = row[0];
+        row[0] = i + 1;
+        for (size_t j = 0; j < columns; j++) {
+            size_t change = corner + (lower(a.at[i]) != b[j]);
+            corner = row[j + 1];
+            row[j + 1] = gr_min(change, gr_min(row[j], corner) + 1);
         }
-        word = bar ? bar + 1 : NULL;
     }
-    return refuse(r, value, "is no value for %s: %s", option->key, option->words);
+    return row[columns];
 }
 
-static int read_value(const struct reader *r, const struct option *option, struct span value) {
-    void *field = (char *)r->options + option->field;
-    switch (option->kind) {
-    case BOOL: return read_bool(r, option, value, field);
-    case MIB:
-    case SIZE: return read_size(r, option, value, field);
-    case FRACTION:
-    case PART: return read_fraction(r, option, value, field);
-    case CHOICE: return read_choice(r, option, value, field);
+static int refuse_key(const struct gr_reader *r, struct gr_span key) {
+    char words[900] = "is no option";
+    const struct gr_option *nearest = NULL;
+    size_t least = 4;
+    if (r->error == NULL) return GRANARY_OPTION;
+    for (size_t i = 0; i < gr_option_count; i++) {
+        size_t far = distance(key, gr_options[i].key, least);
+        if (far >= least) continue;
+        least = far;
+        nearest = &gr_options[i];
     }
-    return GRANARY_INVALID;
+    if (nearest) gr_text_add(words, sizeof words, "; %s is near", nearest->key);
+    for (size_t i = 0; i < gr_option_count; i++)
+        if (!gr_options[i].ignored)
+            gr_text_add(words, sizeof words, "%s%s", i > 0 ? ", " : "; there are: ", gr_options[i].key);
+    return gr_value_refuse(r, key, "%s", words);
 }
 
 /* ---- entries ---------------------------------------------------------------------------------- */
 
-static int read_entry(const struct reader *r, struct span entry) {
+static int skip_key(const struct gr_reader *r, struct gr_span key) {
+    char *skipped = r->options->skipped;
+    char name[sizeof r->options->skipped];
+    gr_text_quote(name, sizeof name, key.at, key.len);
+    gr_text_add(skipped, sizeof r->options->skipped, "%s%s", skipped[0] ? ", " : "", name);
+    return GRANARY_OK;
+}
+
+static int read_entry(struct gr_reader *r, struct gr_span entry) {
     const char *colon = memchr(entry.at, ':', entry.len);
-    struct span key = trim((struct span){entry.at, colon != NULL ? (size_t)(colon - entry.at) : entry.len});
-    if (key.len == 0) return refuse(r, entry, "has no key in front of the colon");
+    struct gr_span key =
+        gr_value_trim((struct gr_span){entry.at, colon != NULL ? (size_t)(colon - entry.at) : entry.len});
+    if (key.len == 0) return gr_value_refuse(r, entry, "has no key in front of the colon");
 
-    const struct option *option = NULL;
-    for (size_t i = 0; i < GR_COUNT(table); i++)
-        if (equals(key, table[i].key)) option = &table[i];
-    if (option == NULL) return r->lenient ? GRANARY_OK : refuse_key(r, key);
+    const struct gr_option *option = gr_option_find(key.at, key.len);
+    if (option == NULL) return r->lenient ? skip_key(r, key) : refuse_key(r, key);
+    if (r->changing && !option->changeable)
+        return gr_value_refuse(r, key, "is fixed when a handle is opened; set it before");
 
-    if (colon == NULL) return refuse(r, key, "has no value; write %s:VALUE", option->key);
-    struct span value = trim((struct span){colon + 1, (size_t)(entry.at + entry.len - colon - 1)});
-    if (value.len == 0) return refuse(r, entry, "has no value; write %s:VALUE", option->key);
-    return read_value(r, option, value);
+    if (colon == NULL) return gr_value_refuse(r, key, "has no value; write %s:VALUE", option->key);
+    struct gr_span value =
+        gr_value_trim((struct gr_span){colon + 1, (size_t)(entry.at + entry.len - colon - 1)});
+    if (value.len == 0) return gr_value_refuse(r, entry, "has no value; write %s:VALUE", option->key);
+    return gr_value_read(r, option, value);
 }
 
 /* Length of the entry at the start of rest: up to a comma outside of brackets. */
-static int measure_entry(const struct reader *r, struct span rest, size_t *out) {
+static int measure_entry(const struct gr_reader *r, struct gr_span rest, size_t *out) {
     size_t depth = 0, open = 0, i;
     for (i = 0; i < rest.len && (depth > 0 || rest.at[i] != ','); i++) {
         if (rest.at[i] == '[' && depth++ == 0) open = i;
         if (rest.at[i] == ']' && depth-- == 0)
-            return refuse(r, trim((struct span){rest.at, i + 1}), "closes a bracket that was not opened");
+            return gr_value_refuse(r, gr_value_trim((struct gr_span){rest.at, i + 1}),
+                                   "closes a bracket that was not opened");
     }
     if (depth > 0)
-        return refuse(r, trim((struct span){rest.at + open, rest.len - open}),
-                      "opens a bracket that is not closed");
+        return gr_value_refuse(r, gr_value_trim((struct gr_span){rest.at + open, rest.len - open}),
+                               "opens a bracket that is not closed");
     *out = i;
     return GRANARY_OK;
 }
 
-static int read_entries(const struct reader *r, struct span rest) {
+static int read_entries(struct gr_reader *r, struct gr_span rest) {
     while (rest.len > 0) {
         size_t len = 0;
         int status = measure_entry(r, rest, &len);
         if (status != GRANARY_OK) return status;
-        struct span entry = trim((struct span){rest.at, len});
-        if (entry.len == 0) return refuse(r, (struct span){rest.at + len, 1}, "follows an empty entry");
+        struct gr_span entry = gr_value_trim((struct gr_span){rest.at, len});
+        if (entry.len == 0)
+            return gr_value_refuse(r, (struct gr_span){rest.at + len, 1}, "follows an empty entry");
         status = read_entry(r, entry);
         if (status != GRANARY_OK) return status;
         size_t step = len < rest.len ? len + 1 : len;
-        rest = trim((struct span){rest.at + step, rest.len - step});
+        rest = gr_value_trim((struct gr_span){rest.at + step, rest.len - step});
     }
     return GRANARY_OK;
 }
 
+/* Sizes that must not be below large_segment_size: refused at whichever of the two the string names. */
+static int check_segment(const struct gr_reader *r, const char *key, size_t bytes) {
+    const struct gr_option *option = gr_option_find(key, strlen(key));
+    const struct gr_option *segment = gr_option_find("large_segment_size_mb", 21);
+    struct gr_span mine = r->named[gr_option_owner(option)], other = r->named[gr_option_owner(segment)];
+    size_t least = r->options->large_segment_size;
+    if (bytes >= least || (mine.len == 0 && other.len == 0)) return GRANARY_OK;
+    if (mine.len > 0)
+        return gr_value_refuse(r, mine, "is too small for %s: at least large_segment_size_mb, which is %zu",
+                               key, least / GR_MIB);
+    return gr_value_refuse(r, other, "is too large for %s: at most %s, which is %zu", segment->key, key,
+                           bytes / GR_MIB);
+}
+
+static int check_segments(const struct gr_reader *r) {
+    size_t rounding = r->options->max_non_split_rounding;
+    int status = check_segment(r, "max_split_size_mb", r->options->max_split_size);
+    if (status != GRANARY_OK || rounding == 0) return status;
+    return check_segment(r, "max_non_split_rounding_mb", rounding);
+}
+
 /* Blanks, one pair of quotes, blanks. */
-static struct span strip(const char *string) {
-    struct span s = trim((struct span){string, strlen(string)});
+static struct gr_span strip(const char *string) {
+    struct gr_span s = gr_value_trim((struct gr_span){string, strlen(string)});
     if (s.len >= 2 && (s.at[0] == '"' || s.at[0] == '\'') && s.at[s.len - 1] == s.at[0])
-        s = trim((struct span){s.at + 1, s.len - 2});
+        s = gr_value_trim((struct gr_span){s.at + 1, s.len - 2});
     return s;
 }
 
 /* ---- from outside ----------------------------------------------------------------------------- */
-
-void gr_config_init(struct granary_options *options) {
-    *options = (struct granary_options){
-        .struct_size = sizeof *options,
-        .driver = GRANARY_DRIVER_CUDA,
-        .expandable_segments = 1,
-        .strict = 0,
-        .limit_bytes = GRANARY_UNLIMITED,
-        .limit_fraction = 1,
-        .max_split_size = GRANARY_UNLIMITED,
-        .handle_cache_bytes = 0,
-        .rdma_capable = 0,
-        .reclaim = GRANARY_RECLAIM_PRESSURE,
-        .extent_bytes = 8 * GR_MIB,
-        .capture_reuse = GRANARY_REUSE_STREAM,
-        .capture_marker = GRANARY_MARKER_TERMINALS,
-        .fault = NULL,
-        .garbage_collection_threshold = 0,
-        .no_caching = 0,
-    };
-}
 
 static int invalid(struct granary_option_error *error, const char *words) {
     if (error != NULL) gr_text_put(error->text, sizeof error->text, "%s", words);
     return GRANARY_INVALID;
 }
 
-int gr_config_parse(struct granary_options *options, const char *string, const char *source, bool lenient,
-                    struct granary_option_error *error) {
+static int prepare(struct granary_options *options, struct granary_option_error *error) {
     if (error != NULL) *error = (struct granary_option_error){.column = 0};
-    if (options == NULL || string == NULL) return invalid(error, "options and string must not be NULL");
+    if (options == NULL) return invalid(error, "options and string must not be NULL");
     if (options->struct_size < sizeof *options)
         return invalid(error, "options was not set up with granary_options_init");
+    return GRANARY_OK;
+}
 
+static int parse(struct granary_options *options, const char *string, const char *source,
+                 enum gr_origin origin, enum gr_config_way way, struct granary_option_error *error) {
     struct granary_options copy = *options;
-    struct reader r = {&copy, string, source != NULL ? source : "options", lenient, error};
+    struct gr_reader r = {.options = &copy,
+                          .string = string,
+                          .source = source != NULL ? source : "options",
+                          .lenient = way == GR_CONFIG_LENIENT,
+                          .changing = way == GR_CONFIG_CHANGE,
+                          .origin = (uint8_t)origin,
+                          .error = error};
     int status = read_entries(&r, strip(string));
+    if (status == GRANARY_OK) status = check_segments(&r);
     if (status == GRANARY_OK) *options = copy;
     return status;
 }
 
-/* The variables of their own that ask the driver for every block: 1, 0, or nothing at all. */
+int gr_config_parse(struct granary_options *options, const char *string, const char *source,
+                    enum gr_config_way way, struct granary_option_error *error) {
+    int status = prepare(options, error);
+    if (status == GRANARY_OK && string == NULL)
+        status = invalid(error, "options and string must not be NULL");
+    return status == GRANARY_OK ? parse(options, string, source, GR_FROM_STRING, way, error) : status;
+}
+
+/* The variables of their own that ask the driver for every block: a boolean, or nothing at all. */
 static int read_no_caching(struct granary_options *options, struct granary_option_error *error) {
     static const char *const names[] = {"GRANARY_NO_CACHING", "PYTORCH_NO_CUDA_MEMORY_CACHING"};
     for (size_t i = 0; i < GR_COUNT(names); i++) {
         const char *string = getenv(names[i]);
         if (!string) continue;
-        struct span value = trim((struct span){string, strlen(string)});
-        const struct option named = {.key = names[i], .kind = BOOL};
-        const struct reader r = {options, string, names[i], false, error};
-        if (value.len == 0) return GRANARY_OK;
-        return read_bool(&r, &named, value, &options->no_caching);
+        struct gr_span value = gr_value_trim((struct gr_span){string, strlen(string)});
+        struct gr_reader r = {.options = options,
+                              .string = string,
+                              .source = names[i],
+                              .origin = (uint8_t)(GR_FROM_GRANARY_NO_CACHING + i),
+                              .error = error};
+        return value.len ? gr_value_read(&r, gr_option_find("no_caching", 10), value) : GRANARY_OK;
     }
     return GRANARY_OK;
 }
 
 int gr_config_from_environment(struct granary_options *options, struct granary_option_error *error) {
-    static const struct {
-        const char *name;
-        bool lenient;
-    } sources[] = {{"GRANARY_CONF", false}, {"PYTORCH_CUDA_ALLOC_CONF", true}, {"PYTORCH_ALLOC_CONF", true}};
-    size_t i = 0;
-    const char *string = NULL;
-    while (i < GR_COUNT(sources) && (string = getenv(sources[i].name)) == NULL) i++;
+    static const char *const names[] = {"GRANARY_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"};
     struct granary_options copy;
-    int status = gr_config_parse(options, "", NULL, true, error);
+    const char *string = NULL;
+    int status = prepare(options, error);
     if (status != GRANARY_OK) return status;
     copy = *options;
+    copy.unread = 0;
     status = read_no_caching(&copy, error);
-    if (status == GRANARY_OK && string)
-        status = gr_config_parse(&copy, string, sources[i].name, sources[i].lenient, error);
+    for (size_t i = 0; i < GR_COUNT(names) && status == GRANARY_OK; i++) {
+        const char *next = getenv(names[i]);
+        if (next && string && strcmp(next, string) != 0) copy.unread |= 1u << i;
+        if (!next || string) continue;
+        string = next;
+        status = parse(&copy, string, names[i], (enum gr_origin)(GR_FROM_GRANARY_CONF + i),
+                       i == 0 ? GR_CONFIG_STRICT : GR_CONFIG_LENIENT, error);
+    }
     if (status == GRANARY_OK) *options = copy;
     return status;
 }

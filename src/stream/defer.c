@@ -12,6 +12,12 @@ void gr_defer_init(struct gr_defer *defer, struct gr_driver *driver, enum granar
     gr_list_init(&defer->open);
 }
 
+void gr_defer_set_reuse(struct gr_defer *defer, enum granary_capture_reuse reuse) {
+    gr_lock_take(&defer->lock);
+    defer->reuse = reuse;
+    gr_lock_give(&defer->lock);
+}
+
 void gr_defer_fini(struct gr_defer *defer) {
     gr_uses_fini(&defer->uses);
 }
@@ -177,9 +183,8 @@ struct gr_block *gr_defer_reached(struct gr_defer *defer, struct gr_stream *stre
 
 struct gr_block *gr_defer_shared(struct gr_defer *defer, struct gr_stream *stream, const void *kin,
                                  size_t size) {
-    if (defer->reuse != GRANARY_REUSE_GRAPH) return NULL;
     gr_lock_take(&defer->lock);
-    struct gr_capture *capture = capture_now(defer, stream);
+    struct gr_capture *capture = defer->reuse == GRANARY_REUSE_GRAPH ? capture_now(defer, stream) : NULL;
     struct gr_block *block = capture ? gr_capture_shared(capture, defer->driver, stream, kin, size) : NULL;
     if (block) {
         block->u.live.parked = NULL;

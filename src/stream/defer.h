@@ -27,7 +27,7 @@
 
 struct gr_defer {
     struct gr_driver *driver;           /* constant */
-    enum granary_capture_reuse reuse;   /* constant */
+    enum granary_capture_reuse reuse;   /* under lock */
     enum granary_capture_marker marker; /* constant */
     atomic_size_t parked;               /* blocks; read without the lock */
     atomic_uint captures;               /* open; read without the lock, written under it */
@@ -41,6 +41,8 @@ struct gr_defer {
 
 void gr_defer_init(struct gr_defer *defer, struct gr_driver *driver, enum granary_capture_reuse reuse,
                    enum granary_capture_marker marker);
+/* For blocks that are freed, and requests that come, from now on. */
+void gr_defer_set_reuse(struct gr_defer *defer, enum granary_capture_reuse reuse);
 void gr_defer_fini(struct gr_defer *defer);
 
 static inline bool gr_defer_quiet(const struct gr_defer *defer) {

@@ -38,8 +38,9 @@ struct gr_stream {
     _Atomic uint32_t epoch; /* current number, from 1 */
     atomic_bool dead;       /* destroyed: the handle is not to be used. Set once, under the miss lock */
     /* under the miss lock */
-    uint32_t done;    /* epochs up to this one are known complete; 0 at first */
-    unsigned pending; /* events recorded and not known complete, oldest first */
+    char reserve_class[GRANARY_CLASS_ROOM]; /* of expandable_segments_reserve_by_class; "": none */
+    uint32_t done;                          /* epochs up to this one are known complete; 0 at first */
+    unsigned pending;                       /* events recorded and not known complete, oldest first */
     struct {
         gr_cu_event event; /* NULL until first used */
         uint32_t epoch;

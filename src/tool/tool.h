@@ -12,5 +12,11 @@ enum tool_exit {
 /* argv[0] is the verb. */
 int cmd_replay(int argc, char **argv);
 void cmd_replay_help(void);
+int cmd_explain(int argc, char **argv);
+void cmd_explain_help(void);
+int cmd_options(int argc, char **argv);
+void cmd_options_help(void);
+int cmd_summary(int argc, char **argv);
+void cmd_summary_help(void);
 
 #endif

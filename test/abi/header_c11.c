@@ -8,6 +8,8 @@
 #include <granary/sim.h>
 
 #include <granary/granary.h>
+#include <granary/history.h>
+#include <granary/options.h>
 #include <granary/sim.h>
 
 #if defined(__has_include)

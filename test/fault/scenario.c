@@ -2,6 +2,8 @@
  * The scenarios of the sweep. */
 #include "fault/scenario.h"
 
+#include <granary/options.h>
+
 /* ---- worlds ----------------------------------------------------------------------------------- */
 
 static void of_64_mib(struct granary_sim_config *sim, struct granary_options *options) {
@@ -30,6 +32,11 @@ static void short_ranges(struct granary_sim_config *sim, struct granary_options 
     sim->max_reserve_bytes = 16 * GR_MIB;
 }
 
+static void recorded(struct granary_sim_config *sim, struct granary_options *options) {
+    sim->memory_bytes = 64 * GR_MIB;
+    options->history = GRANARY_HISTORY_ALL;
+    options->history_entries = 50;
+}
 static void garbage(struct granary_sim_config *sim, struct granary_options *options) {
     sim->memory_bytes = 64 * GR_MIB;
     options->garbage_collection_threshold = 0.25;
@@ -154,6 +161,16 @@ static void a_stream(struct world *w) {
     w->made = fixture_stream(w->g);
 }
 
+static void switched_to_classic(struct world *w) {
+    idle_in_pieces(w);
+    ck_assert_int_eq(granary_update_options(w->g, "expandable_segments:False", NULL), GRANARY_OK);
+}
+
+static void switched_to_expandable(struct world *w) {
+    idle_whole(w);
+    ck_assert_int_eq(granary_update_options(w->g, "expandable_segments:True", NULL), GRANARY_OK);
+}
+
 /* In a segment of its own, which a growth on ranges cannot take. */
 static void idle_in_a_segment(struct world *w) {
     const struct granary_pool_options options = {.struct_size = sizeof options, .no_split = 1};
@@ -216,6 +233,39 @@ static int read_figures(struct world *w) {
     return status == GRANARY_OK ? granary_get_facts(w->g, &facts) : status;
 }
 
+static int swallow(void *context, const void *bytes, size_t size) {
+    (void)context, (void)bytes, (void)size;
+    return 0;
+}
+static int write_snapshot(struct world *w) {
+    return granary_snapshot(w->g, GRANARY_PICKLE, swallow, NULL);
+}
+static int write_json(struct world *w) {
+    return granary_snapshot(w->g, GRANARY_JSON, swallow, NULL);
+}
+static int summarise(struct world *w) {
+    char text[GRANARY_SUMMARY_ROOM];
+    struct granary_holder holder[2];
+    size_t count;
+    int status = granary_summary(w->g, 0, text, sizeof text);
+    return status == GRANARY_OK ? granary_get_holders(w->g, GRANARY_BY_STACK, holder, 2, &count) : status;
+}
+static int start_history(struct world *w) {
+    struct granary_history_options options;
+    granary_history_options_init(&options);
+    options.entries = 20;
+    return granary_record_history(w->g, &options);
+}
+static int annotate(struct world *w) {
+    return granary_annotate(w->g, "a mark", 1);
+}
+static int push_settings(struct world *w) {
+    return granary_push_options(w->g, "reclaim:off,expandable_segments:False", NULL);
+}
+static int set_class(struct world *w) {
+    return granary_stream_set_class(w->g, w->made, "kv");
+}
+
 /* It has nothing to give, and is called. */
 static int relieve(granary *g, size_t size, granary_stream stream, void *context) {
     (void)g, (void)size, (void)stream;
@@ -268,5 +318,21 @@ const struct scenario scenarios[] = {
     {"free, classic", classic, two_to_free, free_both, false, true},
     {"reading figures", of_64_mib, one_of_each, read_figures, false, true},
     {"making a stream", of_64_mib, one_of_each, make_stream, false, false},
+    {"remembering settings", of_64_mib, one_of_each, push_settings, false, false},
+    {"naming a stream's class", of_64_mib, a_stream, set_class, false, false},
+    {"growth after a switch to classic segments", of_64_mib, switched_to_classic, ask_more_than_a_quarter,
+     true, false},
+    {"growth after a switch to expandable segments", classic, switched_to_expandable, ask_more_than_a_quarter,
+     true, false},
     {"ending a stream", of_64_mib, a_stream, end_stream, false, false},
+    {"beginning to record", of_64_mib, one_of_each, start_history, false, false},
+    {"recording otherwise", recorded, one_of_each, start_history, false, false},
+    {"first large block, recorded", recorded, nothing, ask_large, false, false},
+    {"free, recorded", recorded, two_to_free, free_both, false, true},
+    {"idle memory of another stream, recorded", recorded, idle_in_pieces, ask_of_the_other_stream, true,
+     false},
+    {"a mark", recorded, one_of_each, annotate, false, false},
+    {"a snapshot, pickled", recorded, two_to_free, write_snapshot, false, false},
+    {"a snapshot as JSON", recorded, two_to_free, write_json, false, false},
+    {"a summary", recorded, two_to_free, summarise, false, false},
     {0}};

@@ -3,6 +3,8 @@
 #ifndef FAULT_SCENARIO_H
 #define FAULT_SCENARIO_H
 
+#include <granary/history.h>
+
 #include "heap/heap.h"
 #include "support/fixture.h"
 #include "support/model.h"

@@ -40,6 +40,10 @@ if [[ $linked == *libgranary* ]]; then die "the static program uses a shared lib
 said_static=$("$stage/static") || die "the program failed against the static library"
 test "$said" = "$said_static" || die "shared and static differ: '$said', '$said_static'"
 
+page=$stage$prefix/share/man/man7/granary-options.7
+for key in expandable_segments max_split_size_mb backend release_lock_on_hipmalloc; do
+    grep -q "^.B.* $key" "$page" || die "the manual page lacks $key"
+done
 test "$("$stage$prefix/bin/granary" --version)" = "granary $VERSION" || die "the tool's version differs"
 case $V in release|debug) test/lint/symbols.sh "$stage$prefix/lib/libgranary.so" >/dev/null ;; esac
 

@@ -74,9 +74,13 @@ static void give_segment(struct classic *c, int p, size_t at) {
     erase(c, p, at);
 }
 
-static size_t segment_size(size_t rounded) {
+static size_t large_segment(const struct classic *c) {
+    return c->large_segment ? c->large_segment : 20 * MIB;
+}
+
+static size_t segment_size(const struct classic *c, size_t rounded) {
     return rounded <= MIB       ? 2 * MIB
-           : rounded < 10 * MIB ? 20 * MIB
+           : rounded < 10 * MIB ? large_segment(c)
                                 : (rounded + 2 * MIB - 1) / (2 * MIB) * (2 * MIB);
 }
 
@@ -114,21 +118,41 @@ static void collect(struct classic *c) {
 
 /* ---- blocks ----------------------------------------------------------------------------------- */
 
-static bool splits(const struct classic_block *b, size_t rounded) {
-    return b->large ? b->size - rounded > MIB : b->size - rounded >= 512;
+static bool oversize(const struct classic *c, size_t size) {
+    return c->max_split && size >= c->max_split;
+}
+
+static bool splits(const struct classic *c, const struct classic_block *b, size_t rounded) {
+    return b->large ? !oversize(c, rounded) && b->size - rounded > MIB : b->size - rounded >= 512;
+}
+
+/* May the best fit serve, or is there none? */
+static bool serves(const struct classic *c, const struct classic_block *b, size_t rounded) {
+    if (!oversize(c, rounded)) return !oversize(c, b->size);
+    return b->size < rounded + (c->slack ? c->slack : large_segment(c));
+}
+
+static size_t round_size(const struct classic *c, size_t size) {
+    size_t power = 512, interval = 0;
+    if (size <= 512) return 512;
+    while (power * 2 <= size) power *= 2;
+    while (interval < 15 && (2 * MIB) << interval <= power) interval++;
+    size_t divisions = c->divisions[interval], step = 512;
+    if (divisions > 1 && size > 512 * divisions) step = power / divisions;
+    return (size + step - 1) / step * step;
 }
 
 struct classic_block *classic_alloc(struct classic *c, size_t size, int stream, uint64_t addr) {
-    size_t rounded = size < 512 ? 512 : (size + 511) / 512 * 512;
+    size_t rounded = round_size(c, size);
     int p = rounded > MIB;
     struct classic_block key = {.stream = stream, .size = rounded}, *b = NULL;
     c->clock += (uint64_t)p;
     size_t at = lower_bound(c, p, &key);
-    if (at < c->count[p] && c->pool[p][at]->stream == stream) {
+    if (at < c->count[p] && c->pool[p][at]->stream == stream && serves(c, c->pool[p][at], rounded)) {
         b = c->pool[p][at];
         erase(c, p, at);
     } else {
-        size_t bytes = segment_size(rounded);
+        size_t bytes = segment_size(c, rounded);
         collect(c);
         if (c->reserved + bytes > c->limit) return NULL;
         b = make();
@@ -138,7 +162,7 @@ struct classic_block *classic_alloc(struct classic *c, size_t size, int stream, 
         if (c->reserved > c->peak_reserved) c->peak_reserved = c->reserved;
     }
     b->live = true;
-    if (splits(b, rounded)) {
+    if (splits(c, b, rounded)) {
         struct classic_block *rest = make();
         *rest = *b;
         rest->live = false;
@@ -151,6 +175,10 @@ struct classic_block *classic_alloc(struct classic *c, size_t size, int stream, 
         insert(c, rest);
     }
     return b;
+}
+
+uint64_t classic_addr(const struct classic_block *b) {
+    return b->addr;
 }
 
 static void take_out(struct classic *c, struct classic_block *b) {

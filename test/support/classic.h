@@ -13,6 +13,9 @@ struct classic_block;
 struct classic {
     size_t limit;     /* bytes that may be reserved */
     double threshold; /* part of it from which on old segments go; 0: never */
+    /* 0 in each: as if not set */
+    size_t max_split, slack, large_segment;
+    size_t divisions[16]; /* by power of two, the first of 1 MiB and all below */
     /* figures */
     size_t reserved, peak_reserved;
     size_t segments_made, segments_freed;
@@ -26,6 +29,7 @@ struct classic {
 /* A segment that has to be made lies at addr: of equal blocks the lowest serves, and where segments lie is
  * the driver's business. NULL: the limit does not allow it. */
 struct classic_block *classic_alloc(struct classic *c, size_t size, int stream, uint64_t addr);
+uint64_t classic_addr(const struct classic_block *block);
 void classic_free(struct classic *c, struct classic_block *block);
 /* All blocks were freed. */
 void classic_fini(struct classic *c);

@@ -12,8 +12,8 @@ void lone_pool_open(struct lone_pool *lone, enum gr_class class, bool expandable
     struct granary_options options;
     char reason[GR_REASON_ROOM];
     fixture_open_sim(NULL, &options);
-    *lone = (struct lone_pool){
-        .sizing = {.max_split_size = SIZE_MAX, .max_non_split_slack = GR_SIZING_LARGE_SEGMENT}};
+    *lone = (struct lone_pool){.sizing = {.max_split_size = 0}};
+    gr_sizing_set(&lone->sizing, &options);
     ck_assert_int_eq(gr_driver_open(&lone->driver, true, 0, false, reason), GRANARY_OK);
     gr_extents_init(&lone->extents, &lone->driver, 0);
     ck_assert(gr_table_init(&lone->table));
@@ -21,7 +21,7 @@ void lone_pool_open(struct lone_pool *lone, enum gr_class class, bool expandable
     gr_stream_init(&lone->stream, GR_CU_STREAM_LEGACY);
     memset(&lone->pool, 0, sizeof lone->pool);
     gr_pool_init(&lone->pool, class, &lone->table, &lone->sizing, &lone->ledger);
-    gr_pool_assign(&lone->pool, &lone->stream, NULL, expandable, false);
+    gr_pool_assign(&lone->pool, &lone->stream, NULL, 0, expandable, false);
 }
 
 static void close_segment(struct lone_pool *lone, struct gr_segment *segment) {
@@ -95,7 +95,7 @@ void lone_pool_back(struct lone_pool *lone, struct gr_growth *growth, size_t pie
 struct gr_block *lone_pool_take(struct lone_pool *lone, size_t size, size_t piece) {
     size_t rounded;
     struct gr_block *b;
-    ck_assert(gr_sizing_round(size, &rounded));
+    ck_assert(gr_sizing_round(&lone->sizing, size, &rounded));
     if (gr_pool_take(&lone->pool, rounded, size, &b) != GRANARY_OK) {
         struct gr_growth growth;
         ck_assert_int_eq(gr_grow_plan(&lone->pool, rounded, &growth), GRANARY_OK);
@@ -103,15 +103,16 @@ struct gr_block *lone_pool_take(struct lone_pool *lone, size_t size, size_t piec
         gr_grow_finish(&lone->pool, &growth);
         ck_assert_int_eq(gr_pool_take(&lone->pool, rounded, size, &b), GRANARY_OK);
     }
-    if (gr_ledger_alloc(&lone->pool.tally, b->size, size)) gr_ledger_settle(&lone->ledger, &lone->pool.tally);
+    if (gr_ledger_alloc(&lone->pool.tally, b->addr, b->size, size, &b->label))
+        gr_ledger_settle(&lone->ledger, &lone->pool.tally);
     return b;
 }
 
 void lone_pool_put(struct lone_pool *lone, struct gr_block *b) {
     gr_table_clear(&lone->table, b);
     b->epoch = gr_stream_epoch(&lone->stream);
-    gr_ledger_free_requested(&lone->pool.tally, b->size);
-    gr_ledger_free_completed(&lone->pool.tally, b->size, b->u.live.requested);
+    gr_ledger_free_requested(&lone->pool.tally, b->addr, b->size, b->u.live.requested, 0);
+    gr_ledger_free_completed(&lone->pool.tally, b->addr, b->size, b->u.live.requested, 0);
     gr_pool_put(&lone->pool, b);
 }
 

@@ -247,11 +247,19 @@ START_TEST(opening_refuses_options_that_make_no_sense_and_names_them) {
         check_refused(&options, 0, GRANARY_INVALID, words); \
     } while (0)
     TRY(driver, (enum granary_driver)7, "driver is 7");
-    TRY(limit_fraction, 0, "limit_fraction is 0");
     TRY(limit_fraction, 1.5, "limit_fraction is 1.5");
     TRY(limit_fraction, -1, "limit_fraction is -1");
     TRY(limit_fraction, (double)NAN, "limit_fraction");
     TRY(max_split_size, 20 * GR_MIB - 1, "max_split_size");
+    TRY(max_non_split_rounding, 20 * GR_MIB - 512, "max_non_split_rounding");
+    TRY(large_segment_size, 10 * GR_MIB, "large_segment_size");
+    TRY(large_segment_size, 20 * GR_MIB + 1, "no multiple of 512");
+    TRY(roundup_power2_divisions[3], 3, "roundup_power2_divisions");
+    TRY(garbage_collection_threshold, 1, "garbage_collection_threshold is 1");
+    TRY(reclaim, 3, "reclaim is 3");
+    TRY(capture_reuse, -1, "capture_reuse is -1");
+    TRY(extent_bytes, 1, "extent_bytes is 1 bytes");
+    TRY(reserve.fraction, -1, "reserve");
 #undef TRY
     granary_options_init(&options);
     options.driver = GRANARY_DRIVER_SIM;

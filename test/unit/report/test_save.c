@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Snapshots in files, and those that an out-of-memory writes by itself. */
+#include <check.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "support/fixture.h"
+#include "support/written.h"
+
+static granary *g;
+static struct written written;
+
+static void teardown(void) {
+    written_free(&written);
+}
+
+static char path[512];
+
+static void to_a_file(struct granary_sim_config *sim, struct granary_options *options) {
+    sim->memory_bytes = 256 * GR_MIB;
+    options->history = GRANARY_HISTORY_ALL;
+    options->history_stacks = GRANARY_STACKS_NONE;
+    options->oom_snapshot = path;
+}
+
+static bool exists(const char *name) {
+    return access(name, R_OK) == 0;
+}
+
+START_TEST(an_out_of_memory_writes_its_snapshot) {
+    char name[64], second[600];
+    snprintf(name, sizeof name, "/tmp/granary-test-%d-", (int)getpid());
+    snprintf(path, sizeof path, "%s%s", name, _i == 0 ? "first.pickle" : "%%-%p-%d-%n.json");
+    g = fixture_open(to_a_file);
+    void *ptr;
+    (void)fixture_alloc(g, 10 * GR_MIB, NULL);
+    for (int i = 0; i < 2; i++) ck_assert_int_eq(granary_alloc(g, GR_GIB, NULL, &ptr), GRANARY_OUT_OF_MEMORY);
+    if (_i == 0) {
+        snprintf(second, sizeof second, "%s", path);
+    } else {
+        for (int i = 1; i <= 2; i++) {
+            snprintf(second, sizeof second, "%s%%-%d-0-%d.json", name, (int)getpid(), i);
+            ck_assert_msg(exists(second), "%s", second);
+            if (i == 1) unlink(second);
+        }
+    }
+    FILE *file = fopen(second, "rb");
+    ck_assert_ptr_nonnull(file);
+    char piece[4096];
+    written_clear(&written);
+    for (size_t size; (size = fread(piece, 1, sizeof piece, file)) > 0;) written_take(&written, piece, size);
+    fclose(file);
+    unlink(second);
+    const struct value *top = written_read(&written, _i == 0 ? GRANARY_PICKLE : GRANARY_JSON);
+    ck_assert_str_eq(written_text(top, "granary.failure.status"), "GRANARY_OUT_OF_MEMORY");
+    ck_assert_int_eq(written_int(top, "granary.failure.requested_bytes"), GR_GIB);
+    ck_assert_int_eq(written_int(top, "granary.statistics.out_of_memory"), _i == 0 ? 1 : 2);
+    ck_assert_int_eq(written_int(top, "granary.failure.active_bytes"),
+                     written_int(top, "granary.statistics.active_bytes.all.current"));
+    const struct value *trace = value_get(top, "device_traces")->items.at[0];
+    ck_assert_str_eq(written_text(trace->items.at[trace->items.count - 2], "action"), "oom");
+    fixture_close(g);
+}
+END_TEST
+
+START_TEST(a_file_that_cannot_be_written_changes_nothing) {
+    void *ptr;
+    snprintf(path, sizeof path, "/nowhere/at/all");
+    g = fixture_open(to_a_file);
+    ck_assert_int_eq(granary_alloc(g, GR_GIB, NULL, &ptr), GRANARY_OUT_OF_MEMORY);
+    ck_assert_int_eq(fixture_fault(g).status, GRANARY_OUT_OF_MEMORY);
+    fixture_close(g);
+}
+END_TEST
+
+Suite *suite_save(void) {
+    Suite *suite = suite_create("save");
+    TCase *cases = tcase_create("save");
+    tcase_add_checked_fixture(cases, NULL, teardown);
+    tcase_add_loop_test(cases, an_out_of_memory_writes_its_snapshot, 0, 2);
+    tcase_add_test(cases, a_file_that_cannot_be_written_changes_nothing);
+    suite_add_tcase(suite, cases);
+    return suite;
+}

@@ -7,38 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- numbers to dense indices ---------------------------------------------------------------- */
-
-struct slot {
-    uint64_t key;
-    uint32_t index; /* plus one; 0 is an empty slot */
-};
-
-struct map {
-    struct slot *slots;
-    size_t mask, used;
-};
-
-static struct slot *map_at(const struct map *m, uint64_t key) {
-    size_t i = (size_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 20) & m->mask;
-    while (m->slots[i].index != 0 && m->slots[i].key != key) i = (i + 1) & m->mask;
-    return &m->slots[i];
-}
-
-/* Makes sure that one more key finds a place. */
-static bool map_reserve(struct map *m) {
-    struct map bigger = {NULL, 0, m->used};
-    size_t room = m->slots == NULL ? 0 : m->mask + 1;
-    if (m->used * 2 < room) return true;
-    bigger.mask = (room == 0 ? 1024 : room * 4) - 1;
-    bigger.slots = calloc(bigger.mask + 1, sizeof *bigger.slots);
-    if (bigger.slots == NULL) return false;
-    for (size_t i = 0; i < room; i++)
-        if (m->slots[i].index != 0) *map_at(&bigger, m->slots[i].key) = m->slots[i];
-    free(m->slots);
-    *m = bigger;
-    return true;
-}
+#include "tool/map.h"
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
@@ -134,7 +103,7 @@ static int read_alloc(struct reader *r) {
     uint64_t id, stream;
     const char *id_at, *size_at, *stream_at;
     char what[96];
-    struct slot *slot;
+    struct map_slot *slot;
 
     if (number(r, "block's number", &id, &id_at) != 0) return -1;
     if (number(r, "size", &op.size, &size_at) != 0) return -1;
@@ -159,13 +128,13 @@ static int read_alloc(struct reader *r) {
     }
     r->seen[t->blocks] = (struct seen){.line = r->line, .state = IN_USE};
     op.block = (uint32_t)t->blocks++;
-    *slot = (struct slot){id, op.block + 1};
+    *slot = (struct map_slot){id, op.block + 1};
     r->ids.used++;
 
     slot = map_at(&r->streams, stream);
     if (slot->index == 0) {
         if (t->streams == UINT16_MAX) return fail(r, stream_at, "more than 65535 streams");
-        *slot = (struct slot){stream, (uint32_t)++t->streams};
+        *slot = (struct map_slot){stream, (uint32_t)++t->streams};
         r->streams.used++;
     }
     op.stream = (uint16_t)(slot->index - 1);
@@ -177,7 +146,7 @@ static int read_free(struct reader *r, enum trace_kind kind) {
     uint64_t id;
     const char *id_at;
     char what[96];
-    struct slot *slot;
+    struct map_slot *slot;
     struct seen *seen;
 
     if (number(r, "block's number", &id, &id_at) != 0) return -1;
@@ -260,8 +229,8 @@ int trace_parse(const char *path, const char *text, size_t length, struct trace 
     }
     rc = read_lines(&r);
     free(r.seen);
-    free(r.ids.slots);
-    free(r.streams.slots);
+    map_free(&r.ids);
+    map_free(&r.streams);
     if (rc != 0) trace_free(out);
     return rc;
 }

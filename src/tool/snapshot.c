@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Snapshots: reading, and what can be asked of one. */
+#include "tool/snapshot.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool/snapshot_build.h"
+#include "tool/unjson.h"
+#include "tool/unpickle.h"
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+bool snapshot_looks_like(const char *bytes, size_t length) {
+    /* PROTO of protocols 2 to 5, or how protocols 0 and 1 begin a dict, or JSON. No trace starts so. */
+    return length > 0 && ((unsigned char)bytes[0] == 0x80 || strchr("(}{", bytes[0]) != NULL) &&
+           bytes[0] != 0;
+}
+
+/* Each operation is an entry; a block's number stands for its address. */
+static int from_trace(const char *path, const char *bytes, size_t length, struct snapshot *out,
+                      struct problem *problem) {
+    struct snapshot_device *device;
+    struct trace trace;
+    uint64_t *sizes = NULL;
+    int rc = -1;
+    if (trace_parse(path, bytes, length, &trace, problem) != 0) return -1;
+    out->from_trace = true;
+    out->max_split_size = out->limit_bytes = UINT64_MAX;
+    out->conf = "";
+    device = out->devices = calloc(1, sizeof *out->devices);
+    out->stacks = calloc(1, sizeof *out->stacks);
+    sizes = calloc(trace.blocks + 1, sizeof *sizes);
+    if (device != NULL) device->entries = calloc(trace.count, sizeof *device->entries);
+    if (device == NULL || out->stacks == NULL || sizes == NULL || device->entries == NULL ||
+        trace.count >= SNAPSHOT_NONE) {
+        problem_set(problem, "%s: out of memory", path);
+        goto done;
+    }
+    out->device_count = out->stack_count = 1;
+    device->entry_count = trace.count;
+    for (size_t i = 0; i < trace.count; i++) {
+        static const struct {
+            const char *name;
+            enum snapshot_action action;
+        } actions[] = {[TRACE_ALLOC] = {"alloc", SNAPSHOT_ALLOC},
+                       [TRACE_REQUEST] = {"free_requested", SNAPSHOT_REQUEST},
+                       [TRACE_FREE] = {"free_completed", SNAPSHOT_COMPLETE}};
+        const struct trace_op *op = &trace.ops[i];
+        if (op->kind == TRACE_ALLOC) sizes[op->block] = op->size;
+        device->entries[i] = (struct snapshot_entry){.time_us = (int64_t)i,
+                                                     .address = op->block,
+                                                     .size = sizes[op->block],
+                                                     .stream = op->stream,
+                                                     .name = actions[op->kind].name,
+                                                     .action = (uint8_t)actions[op->kind].action,
+                                                     .life = SNAPSHOT_NONE};
+    }
+    rc = snapshot_join(out, device, problem);
+
+done:
+    free(sizes);
+    trace_free(&trace);
+    return rc;
+}
+
+static int from_data(const char *path, const char *bytes, size_t length, struct snapshot *out,
+                     struct problem *problem) {
+    struct store values = {0};
+    struct value *root = NULL;
+    int rc;
+    out->texts = calloc(1, sizeof *out->texts);
+    if (out->texts == NULL) {
+        problem_set(problem, "%s: out of memory", path);
+        return -1;
+    }
+    if (bytes[0] == '{')
+        rc = unjson(path, bytes, length, &values, &root, problem);
+    else
+        rc = unpickle(path, bytes, length, &values, &root, problem);
+    if (rc == 0) rc = snapshot_build(root, out, problem);
+    store_free(&values);
+    for (size_t d = 0; d < out->device_count && rc == 0; d++)
+        rc = snapshot_join(out, &out->devices[d], problem);
+    return rc;
+}
+
+int snapshot_parse(const char *path, const char *bytes, size_t length, struct snapshot *out,
+                   struct problem *problem) {
+    int rc;
+    *out = (struct snapshot){.path = path};
+    if (snapshot_looks_like(bytes, length))
+        rc = from_data(path, bytes, length, out, problem);
+    else
+        rc = from_trace(path, bytes, length, out, problem);
+    if (rc != 0) snapshot_free(out);
+    return rc;
+}
+
+int snapshot_read(const char *path, struct snapshot *out, struct problem *problem) {
+    char *bytes;
+    size_t length;
+    int rc;
+    if (source_read(path, &bytes, &length, problem) != 0) return -1;
+    rc = snapshot_parse(path, bytes, length, out, problem);
+    free(bytes);
+    return rc;
+}
+
+void snapshot_free(struct snapshot *snapshot) {
+    for (size_t i = 0; i < snapshot->device_count; i++) {
+        free(snapshot->devices[i].entries);
+        free(snapshot->devices[i].lives);
+    }
+    free(snapshot->devices);
+    free(snapshot->segments);
+    free(snapshot->blocks);
+    free(snapshot->frames);
+    free(snapshot->stacks);
+    free(snapshot->frame_ids);
+    free(snapshot->marks);
+    if (snapshot->texts != NULL) store_free(snapshot->texts);
+    free(snapshot->texts);
+    *snapshot = (struct snapshot){.path = snapshot->path};
+}
+
+/* ---- stacks ---------------------------------------------------------------------------------- */
+
+/* Code that the reader of a report did not write. */
+static bool is_foreign(const char *file) {
+    static const char *const parts[] = {"site-packages/", "dist-packages/", "/lib/python", "lib/python3"};
+    if (file[0] == 0 || file[0] == '<') return true; /* <frozen importlib>, <string> */
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (strstr(file, parts[i]) != NULL) return true;
+    return false;
+}
+
+const struct snapshot_frame *snapshot_line(const struct snapshot *snapshot, uint32_t stack) {
+    const struct snapshot_frame *first = NULL;
+    struct snapshot_stack s = snapshot->stacks[stack];
+    for (uint32_t i = 0; i < s.count; i++) {
+        const struct snapshot_frame *frame = &snapshot->frames[snapshot->frame_ids[s.first + i]];
+        if (!is_foreign(frame->file)) return frame;
+        if (first == NULL && frame->file[0] != 0) first = frame;
+    }
+    return first;
+}
+
+const char *snapshot_line_text(const struct snapshot *snapshot, uint32_t stack, char *buffer, size_t room) {
+    const struct snapshot_frame *frame = snapshot_line(snapshot, stack);
+    if (frame == NULL)
+        snprintf(buffer, room, "stack not recorded");
+    else
+        snprintf(buffer, room, "%s:%llu (%s)", frame->file, (unsigned long long)frame->line, frame->name);
+    return buffer;
+}

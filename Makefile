@@ -61,6 +61,7 @@ files = $(sort $(foreach f,$(wildcard $1/*),$(if $(wildcard $f/.),$(call files,$
 
 lib_src := $(filter-out src/tool/%,$(call files,src,%.c))
 tool_src := $(wildcard src/tool/*.c)
+page_src := $(call files,src/tool/page,%)
 bench_src := $(wildcard bench/*.c)
 # These have a main(); the other files of bench are parts of them.
 bench_names := fragmentation latency growth capture guard
@@ -126,6 +127,16 @@ $(B)/src/%.o: src/%.c $(B)/flags | $(first)
 $(B)/src/tool/%.o: src/tool/%.c $(B)/flags | $(first)
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(cflags) -c $< -o $@
+
+# The page of `granary report`: one file, which src/tool/page.c takes in. A line @@NAME@@ stands for a file.
+page := $(B)/src/tool/page.html
+$(page): $(page_src) $(B)/flags
+	@mkdir -p $(@D)
+	$(call say,PAGE)awk -v dir=src/tool/page/ '/^@@[^@]+@@$$/ {f = dir substr($$0, 3, length($$0) - 4); \
+	    while ((got = getline line < f) > 0) print line; if (got < 0) {print f ": missing" > "/dev/stderr"; exit 1} \
+	    next} {print}' src/tool/page/page.html > $@
+$(B)/src/tool/page.o: $(page)
+$(B)/src/tool/page.o: private common += -DPAGE_HTML='"$(page)"'
 
 $(B)/bench/%.o: bench/%.c $(B)/flags | $(first)
 	@mkdir -p $(@D)

@@ -15,6 +15,7 @@ struct verb {
 
 static const struct verb verbs[] = {
     {"replay", cmd_replay, cmd_replay_help},
+    {"report", cmd_report, cmd_report_help},
 };
 
 static int help(void) {

@@ -24,7 +24,7 @@ void table_rule(struct table *t);
 /* The first `left` columns stand to the left, the others to the right. Frees the table. */
 void table_print(struct table *t, FILE *to, size_t left);
 
-/* A string in JSON's quotes. */
+/* A string in JSON's quotes. '<' is escaped, so it may stand inside an HTML script element. */
 void json_string(FILE *to, const char *text);
 /* The fields of a result, as one object without a line end. */
 void json_result(FILE *to, const struct replay_result *r);

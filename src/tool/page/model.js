@@ -26,7 +26,7 @@ const model = (() => {
     m.address = column(Float64Array, d.address, n);
     for (let i = 0, b = 0, a = 0; i < n; i++) {
       m.begin[i] = b += m.begin[i];
-      m.address[i] = (a += m.address[i]) * STEP;
+      m.address[i] = (a += m.address[i]) * d.unit;
       const request = m.request[i], end = m.end[i];
       m.request[i] = request === 0 ? NEVER : request < 0 ? BEFORE : b + request;
       if (end === 0) m.end[i] = NEVER;
@@ -85,6 +85,14 @@ const model = (() => {
     m.changes = d.changes;
   }
 
+  /* A curve of steps: size[k] holds from its entry to the next. */
+  function curve({entry, size}, out) {
+    for (let k = 0, e = 0; k < entry.length; k++) {
+      e += entry[k];
+      out.fill(size[k], e, k + 1 < entry.length ? e + entry[k + 1] : out.length);
+    }
+  }
+
   /* Bytes at every moment. */
   function sum(m, doc) {
     const n = m.entries, active = new Float64Array(n + 2), pending = new Float64Array(n + 2);
@@ -98,15 +106,7 @@ const model = (() => {
       if (m.request[i] < n) step(pending, m.request[i], m.end[i], m.size[i]);
     }
     m.lumped = new Float64Array(n + 1);
-    if (doc.lumped) {
-      const {entry, size} = doc.lumped;
-      let at = 0, now = 0;
-      for (let k = 0, e = 0; k < entry.length; k++) {
-        for (e += entry[k]; at < e; at++) m.lumped[at] = now;
-        now += size[k];
-      }
-      for (; at <= n; at++) m.lumped[at] = now;
-    }
+    if (doc.lumped) curve(doc.lumped, m.lumped);
     for (const p of m.pieces) step(reserved, p.begin, p.end, p.size);
     for (let e = 1; e <= n; e++) {
       active[e] += active[e - 1];
@@ -117,13 +117,7 @@ const model = (() => {
     m.active = active.subarray(0, n + 1);
     m.pending = pending.subarray(0, n + 1);
     m.reserved = reserved.subarray(0, n + 1);
-    if (doc.reserved) {
-      const {entry, size} = doc.reserved;
-      for (let k = 0, e = 0, from = 0; k < entry.length; k++, from = e) {
-        e += entry[k];
-        m.reserved.fill(size[k], from, Math.min(e, n) + 1);
-      }
-    }
+    if (doc.reserved) curve(doc.reserved, m.reserved);
     m.peak = 0;
     for (let e = 0; e <= n; e++) if (m.active[e] > m.active[m.peak]) m.peak = e;
     m.top = 0;

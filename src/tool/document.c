@@ -247,6 +247,11 @@ static int64_t entry_number(uint32_t entry) {
     return entry == SNAPSHOT_NONE ? -1 : (int64_t)entry;
 }
 
+/* Was its free requested before it completed? */
+static bool requested(const struct snapshot_life *life) {
+    return life->request != SNAPSHOT_NONE && life->request != life->end;
+}
+
 static int64_t cell(const struct document *d, const struct snapshot_life *life, enum column column,
                     struct columns *last) {
     int64_t begin = entry_number(life->begin), request = entry_number(life->request), was;
@@ -256,11 +261,10 @@ static int64_t cell(const struct document *d, const struct snapshot_life *life, 
         was = last->begin;
         last->begin = begin;
         return begin - was;
-    case REQUEST: return life->request != SNAPSHOT_NONE ? request - begin : life->pending ? -1 : 0;
+    case REQUEST: return requested(life) ? request - begin : life->pending ? -1 : 0;
     case END:
         if (life->end == SNAPSHOT_NONE) return 0;
-        return entry_number(life->end) -
-               (life->request != SNAPSHOT_NONE ? request : life->pending ? -1 : begin);
+        return entry_number(life->end) - (requested(life) ? request : life->pending ? -1 : begin);
     case ADDRESS:
         address = last->address;
         last->address = life->address / last->unit;

@@ -114,7 +114,7 @@ const map = (() => {
           if (id < 0) continue;
           const p = parts[id];
           let c;
-          if (p.state === model.FREE) context.fillStyle = model.returnable(p) === p.size ? css("free") : stuck;
+          if (p.state === model.FREE) context.fillStyle = 2 * model.returnable(p) > p.size ? css("free") : stuck;
           else {
             const key = of(m, p.life);
             c = app.scheme.of.get(key);

@@ -16,8 +16,7 @@ const panels = (() => {
     if (frames.length === 0) return el("p", {class: "quiet"}, m.stacked ? "No stack was recorded for it." : "The file has no stacks.");
     return el("ol", {class: "stack"}, frames.map((f) => {
       const {name, file, line} = model.frame(m, f);
-      const foreign = /site-packages|dist-packages|<frozen|^<|\/lib\/python|^\?\?/.test(file) || file === "";
-      return el("li", {class: f === own ? "own" : foreign ? "foreign" : null, title: file},
+      return el("li", {class: f === own ? "own" : null, title: file},
         el("b", {}, name || "?"), " ", el("span", {}, file ? `${file}:${line}` : ""));
     }));
   }
@@ -56,8 +55,14 @@ const panels = (() => {
   function detail(app) {
     const {m} = app, box = $("detail"), i = app.selected, part = app.part;
     if (i < 0 && !part) {
-      fill(box, el("h3", {}, "No block selected"),
-        el("p", {class: "quiet"}, "Click a block in the timeline or in the segments, or press the up and down keys on the timeline."));
+      const list = model.holders(m, app.moment, app.scheme.by), names = model.groupings[app.scheme.by];
+      const most = Math.max(1, ...list.map((g) => g.bytes));
+      fill(box, el("h3", {}, "Most memory at this moment"),
+        el("ol", {class: "top"}, list.slice(0, 9).map((g) => el("li", {},
+          el("span", {class: "fill", style: `width:${100 * g.bytes / most}%;background:${colour.css(app.scheme.of.get(g.key))}`}),
+          el("strong", {}, text.bytes(g.bytes)), " ",
+          el("button", {type: "button", class: "link", onclick: () => app.light(app.only === g.key ? null : g.key)}, names.name(m, g.key))))),
+        el("p", {class: "quiet"}, "Click a block to see its stack, or press the up and down keys on the timeline."));
       return;
     }
     const rows = [];
@@ -187,7 +192,7 @@ const panels = (() => {
       const {size, stack: s, life} = event(m, e), kind = m.kind[e];
       rows.push(el("tr", {class: `${e === moment ? "on" : ""} ${kind === model.OOM ? "bad" : ""}`, "aria-current": e === moment ? "true" : null},
         el("th", {scope: "row", class: "number"}, el("button", {type: "button", class: "link", onclick: () => app.choose(e, life)}, text.count(e))),
-        m.timed ? number(text.time(m.times[e])) : null, el("td", {}, words[kind] || "other"), number(size ? text.bytes(size) : ""),
+        m.timed ? number(text.time(m.times[e])) : null, el("td", {}, words[kind] || (m.doc.lumped ? "a block of the sum" : "other")), number(size ? text.bytes(size) : ""),
         number(text.bytes(m.active[Math.min(e + 1, m.entries)])), number(text.bytes(m.reserved[Math.min(e + 1, m.entries)])),
         el("td", {}, m.stacked ? m.names[s] : life >= 0 ? `block ${text.count(life)}` : "")));
     }

@@ -6,7 +6,7 @@ const timeline = (() => {
 
   function make(app) {
     const {m} = app, plot = $("plot"), stacked = layer.make(m);
-    const full = {x0: 0, x1: 1, y0: 0, y1: Math.max(1, m.top) * MARGIN};
+    const full = {x0: 0, x1: 1, y0: 0, y1: Math.max(1, m.top, m.doc.source.limit < 1.5 * m.top ? m.doc.source.limit : 0) * MARGIN};
     const view = {...full};
     let u, overview, pressed = null, stale = true;
     const line = (name) => el("div", {class: name});
@@ -103,6 +103,20 @@ const timeline = (() => {
           ctx.clip();
           ctx.fillText(name, Math.max(a, bbox.left) + 4 * ratio, bbox.top - 9 * ratio);
           ctx.restore();
+        }
+      }
+      if (m.doc.source.limit !== null) {
+        const y = Math.round(u.valToPos(m.doc.source.limit, "y", true));
+        if (y >= bbox.top && y <= bbox.top + bbox.height) {
+          ctx.strokeStyle = ctx.fillStyle = css("bad");
+          ctx.lineWidth = ratio;
+          ctx.setLineDash([2 * ratio, 3 * ratio]);
+          ctx.beginPath();
+          ctx.moveTo(bbox.left, y);
+          ctx.lineTo(bbox.left + bbox.width, y);
+          ctx.stroke();
+          ctx.fillText(`limit ${text.bytes(m.doc.source.limit)}`, bbox.left + 6 * ratio, y - 8 * ratio);
+          ctx.setLineDash([]);
         }
       }
       ctx.strokeStyle = ctx.fillStyle = css("bad");

@@ -9,8 +9,8 @@
 
 #include "tool/print.h"
 #include "tool/replay.h"
+#include "tool/snapshot.h"
 #include "tool/tool.h"
-#include "tool/trace.h"
 
 enum { SERIES_POINTS = 2000 };
 
@@ -28,9 +28,11 @@ void cmd_replay_help(void) {
     fputs(
         "granary replay [--driver auto|cuda|sim] [--memory SIZE] [--conf STRING]... [--repeat N]\n"
         "               [--series OUT] [--json] FILE...\n"
-        "  Replays traces of allocation traffic, each with each configuration, and reports what they took.\n"
+        "  Replays allocation traffic, each file with each configuration, and reports what it took. With\n"
+        "  --driver sim it needs no GPU: what would this job have taken under other settings?\n"
         "\n"
-        "  FILE            a trace, plain or gzipped; - is standard input\n"
+        "  FILE            a trace, or a snapshot of PyTorch or granary: its history, after what was live\n"
+        "                  before that, up to its last out-of-memory; may be gzipped; - is standard input\n"
         "  --driver NAME   cuda: the GPU; sim: the simulated device; auto (default): the GPU if there is "
         "one\n"
         "  --memory SIZE   the most that may be held (512MiB, 10GiB, 1000000), and the size of the\n"
@@ -225,7 +227,7 @@ int cmd_replay(int argc, char **argv) {
     }
     /* Every file is read before the first is replayed, so that a mistake in the last costs no time. */
     for (; read < a.file_count; read++) {
-        if (trace_read(a.files[read], &traces[read], &problem) != 0) {
+        if (snapshot_read_trace(a.files[read], &traces[read], &problem) != 0) {
             wrong(problem.text);
             goto done;
         }

@@ -15,6 +15,7 @@ struct verb {
 
 static const struct verb verbs[] = {
     {"replay", cmd_replay, cmd_replay_help},
+    {"explain", cmd_explain, cmd_explain_help},
     {"report", cmd_report, cmd_report_help},
 };
 
@@ -24,7 +25,10 @@ static int help(void) {
            "  granary --help        this text\n"
            "  granary --version     the version\n\n",
            granary_version());
-    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) verbs[i].help();
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        if (i > 0) putchar('\n');
+        verbs[i].help();
+    }
     printf("\nExit status: 0 fine; 1 the traffic ran out of memory; 2 wrong use or bad input, and one\n"
            "line on standard error says what and where.\n");
     return TOOL_FINE;

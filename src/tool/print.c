@@ -82,6 +82,19 @@ void table_print(struct table *t, FILE *to, size_t left) {
     *t = (struct table){0};
 }
 
+const char *size_text(uint64_t bytes, char buffer[SIZE_TEXT]) {
+    const double kib = 1024.0, mib = kib * kib, gib = mib * kib;
+    if ((double)bytes >= gib)
+        snprintf(buffer, SIZE_TEXT, "%.2f GiB", (double)bytes / gib);
+    else if ((double)bytes >= mib)
+        snprintf(buffer, SIZE_TEXT, "%.1f MiB", (double)bytes / mib);
+    else if (bytes >= 1024)
+        snprintf(buffer, SIZE_TEXT, "%.1f KiB", (double)bytes / kib);
+    else
+        snprintf(buffer, SIZE_TEXT, "%" PRIu64 " B", bytes);
+    return buffer;
+}
+
 void json_string(FILE *to, const char *text) {
     fputc('"', to);
     for (; *text != 0; text++) {
@@ -155,7 +168,7 @@ void json_result(FILE *to, const struct replay_result *r) {
 }
 
 const char *short_name(const char *path, char *buffer, size_t room) {
-    static const char *const endings[] = {".gz", ".trace", ".txt"};
+    static const char *const endings[] = {".gz", ".trace", ".txt", ".pickle", ".json"};
     const char *slash = strrchr(path, '/');
     size_t length;
     snprintf(buffer, room, "%s", slash == NULL || slash[1] == 0 ? path : slash + 1);

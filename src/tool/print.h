@@ -3,6 +3,7 @@
 #ifndef TOOL_PRINT_H
 #define TOOL_PRINT_H
 
+#include <stdint.h>
 #include <stdio.h>
 
 #include "tool/replay.h"
@@ -23,6 +24,10 @@ __attribute__((format(printf, 2, 3))) void table_put(struct table *t, const char
 void table_rule(struct table *t);
 /* The first `left` columns stand to the left, the others to the right. Frees the table. */
 void table_print(struct table *t, FILE *to, size_t left);
+
+/* "1.50 GiB", "12.0 MiB", "512 B". Returns buffer. */
+enum { SIZE_TEXT = 24 };
+const char *size_text(uint64_t bytes, char buffer[SIZE_TEXT]);
 
 /* A string in JSON's quotes. '<' is escaped, so it may stand inside an HTML script element. */
 void json_string(FILE *to, const char *text);

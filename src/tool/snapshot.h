@@ -198,4 +198,8 @@ void snapshot_moment_free(struct snapshot_moment *moment);
 int snapshot_to_trace(const struct snapshot *snapshot, const struct snapshot_device *device, size_t entry,
                       struct trace *out, uint32_t **origin, struct problem *problem);
 
+/* Reads a trace, or a snapshot as a trace: of the device with the longest history, up to the last
+ * out-of-memory and with it. path must outlive the trace. */
+int snapshot_read_trace(const char *path, struct trace *out, struct problem *problem);
+
 #endif

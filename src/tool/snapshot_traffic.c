@@ -119,3 +119,31 @@ int snapshot_to_trace(const struct snapshot *snapshot, const struct snapshot_dev
     problem_set(problem, "%s: %s", snapshot->path, r.why);
     return -1;
 }
+
+int snapshot_read_trace(const char *path, struct trace *out, struct problem *problem) {
+    struct snapshot snapshot;
+    const struct snapshot_device *longest = NULL;
+    char *bytes;
+    size_t length;
+    int rc = -1;
+    if (source_read(path, &bytes, &length, problem) != 0) return -1;
+    if (!snapshot_looks_like(bytes, length)) {
+        rc = trace_parse(path, bytes, length, out, problem);
+        free(bytes);
+        return rc;
+    }
+    rc = snapshot_parse(path, bytes, length, &snapshot, problem);
+    free(bytes);
+    if (rc != 0) return -1;
+    for (size_t i = 0; i < snapshot.device_count; i++)
+        if (longest == NULL || snapshot.devices[i].entry_count > longest->entry_count)
+            longest = &snapshot.devices[i];
+    if (longest == NULL) {
+        problem_set(problem, "%s: there is no operation in it", path);
+        rc = -1;
+    } else {
+        rc = snapshot_to_trace(&snapshot, longest, longest->last_oom, out, NULL, problem);
+    }
+    snapshot_free(&snapshot);
+    return rc;
+}

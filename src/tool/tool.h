@@ -12,6 +12,8 @@ enum tool_exit {
 /* argv[0] is the verb. */
 int cmd_replay(int argc, char **argv);
 void cmd_replay_help(void);
+int cmd_explain(int argc, char **argv);
+void cmd_explain_help(void);
 int cmd_report(int argc, char **argv);
 void cmd_report_help(void);
 

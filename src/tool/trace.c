@@ -224,7 +224,7 @@ int trace_parse(const char *path, const char *text, size_t length, struct trace 
     *out = (struct trace){.path = path, .version = 1};
     /* A pickle of protocol 2 and later starts with this byte. */
     if (length > 0 && (unsigned char)text[0] == 0x80) {
-        problem_set(problem, "%s: this is a pickle; snapshots are not read yet, only traces", path);
+        problem_set(problem, "%s: this is a pickle, and here only traces are read", path);
         return -1;
     }
     rc = read_lines(&r);

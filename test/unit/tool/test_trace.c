@@ -94,7 +94,7 @@ START_TEST(mistakes_are_told_with_line_and_column) {
     refused("alloc 1 5 0\n", "t:1:1: unknown operation \"alloc\": there are a, r, f");
     refused("\n  u 1 5\n", "t:2:3: unknown operation \"u\": there are a, r, f");
     refused("\x01\x02\n", "t:1:1: this is not text: an operation is one of a, r, f");
-    refused("\x80\x02}", "t: this is a pickle; snapshots are not read yet, only traces");
+    refused("\x80\x02}", "t: this is a pickle, and here only traces are read");
     refused("# granary trace 2: x\na 1 5 0\n",
             "t:1:17: the version of the trace is not 1, the only one known");
     refused("a 1 5 0\n# granary trace 1: x\n", "t:2:1: the version must stand before the first operation");

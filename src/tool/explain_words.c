@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The words of a diagnosis. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "tool/explain.h"
+#include "tool/print.h"
+
+enum { LABEL = 12, PLACE = 640 };
+
+/* A size in words, alive to the end of the expression. */
+struct words {
+    char text[SIZE_TEXT];
+};
+static struct words words_of(uint64_t bytes) {
+    struct words words;
+    size_text(bytes, words.text);
+    return words;
+}
+#define SIZE(bytes) (words_of(bytes).text)
+
+const char *explain_kind_name(enum explain_kind kind) {
+    static const char *const names[] = {
+        [EXPLAIN_NOTHING] = "nothing wrong",
+        [EXPLAIN_LEAK] = "leak",
+        [EXPLAIN_FRAGMENTATION] = "fragmentation",
+        [EXPLAIN_PEAK] = "peak",
+        [EXPLAIN_PENDING] = "pending",
+        [EXPLAIN_STRANDED] = "stranded",
+    };
+    return names[kind];
+}
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+static const char *base_of(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash != NULL && slash[1] != 0 ? slash + 1 : path;
+}
+
+/* The line to look at, and where the stack ends when that is elsewhere. */
+static const char *place_text(const struct snapshot *s, uint32_t stack, uint64_t size, const char *note,
+                              char *buffer) {
+    const struct snapshot_frame *line = snapshot_line(s, stack), *inner = NULL;
+    size_t used;
+    if (line == NULL) {
+        snprintf(buffer, PLACE, "blocks of %s, stack not recorded", SIZE(size));
+    } else {
+        inner = &s->frames[s->frame_ids[s->stacks[stack].first]];
+        snapshot_line_text(s, stack, buffer, PLACE);
+    }
+    used = strlen(buffer);
+    if (inner != NULL && inner != line && inner->file[0] != 0)
+        snprintf(buffer + used, PLACE - used, ", in %s:%" PRIu64 " (%s)", base_of(inner->file), inner->line,
+                 inner->name);
+    used = strlen(buffer);
+    if (note != NULL) snprintf(buffer + used, PLACE - used, " \"%s\"", note);
+    return buffer;
+}
+
+static const char *holder_text(const struct explain *x, const struct explain_place *p, char *buffer) {
+    return place_text(x->snapshot, p->stack, p->size, p->note, buffer);
+}
+
+/* ---- for people ------------------------------------------------------------------------------ */
+
+__attribute__((format(printf, 3, 4))) static void row(FILE *to, const char *label, const char *format, ...) {
+    va_list list;
+    fprintf(to, "  %-*s", LABEL, label);
+    va_start(list, format);
+    vfprintf(to, format, list);
+    va_end(list);
+    fputc('\n', to);
+}
+
+static void print_verdict(const struct explain *x, FILE *to) {
+    char place[PLACE];
+    fprintf(to, "%s: %s", x->snapshot->path, explain_kind_name(x->kind));
+    switch (x->kind) {
+    case EXPLAIN_NOTHING:
+        if (x->failed) fprintf(to, " that could be seen");
+        break;
+    case EXPLAIN_LEAK: {
+        const struct growth_group *g = &x->growth.groups[0];
+        fprintf(to, ": what is allocated at %s only grows",
+                place_text(x->snapshot, g->stack, g->size, g->note, place));
+        break;
+    }
+    case EXPLAIN_FRAGMENTATION:
+        if (x->free >= x->free_class)
+            fprintf(to, ": %s are free where %s were asked for, in pieces of at most %s", SIZE(x->free),
+                    SIZE(x->request), SIZE(x->largest));
+        else
+            fprintf(to, ": %s are free, but among %s blocks", SIZE(x->free_class),
+                    x->request <= 1 << 20 ? "large" : "small");
+        break;
+    case EXPLAIN_PEAK:
+        fprintf(to, ": what is live and the request are %s, %s more than the card",
+                SIZE(x->live + x->request), SIZE(x->live + x->request - x->card.guess));
+        break;
+    case EXPLAIN_PENDING:
+        fprintf(to, ": %s are freed and still wait for other streams", SIZE(x->pending));
+        break;
+    case EXPLAIN_STRANDED:
+        if (x->free_streams >= x->free_private)
+            fprintf(to, ": %s are free, but in pools of other streams", SIZE(x->free_streams));
+        else
+            fprintf(to, ": %s are free, but in private pools", SIZE(x->free_private));
+        break;
+    }
+    fputc('\n', to);
+}
+
+static void print_card(const struct explain *x, FILE *to) {
+    const struct whatif_card *c = &x->card;
+    switch (c->source) {
+    case WHATIF_UNKNOWN: return;
+    case WHATIF_ASKED: row(to, "card", "%s, as was said", SIZE(c->guess)); return;
+    case WHATIF_LIMIT:
+        row(to, "card", "%s for this process, by its limit and what others held", SIZE(c->guess));
+        return;
+    case WHATIF_DEVICE:
+        row(to, "card", "%s for this process: the driver had %s left", SIZE(c->guess), SIZE(c->device_free));
+        return;
+    case WHATIF_BOUNDS:
+        row(to, "card", "from %s to %s for this process, taken as %s: a limit, for the driver had %s left",
+            SIZE(c->low), SIZE(c->high), SIZE(c->guess), SIZE(c->device_free));
+        return;
+    }
+}
+
+static void print_moment(const struct explain *x, FILE *to) {
+    char place[PLACE];
+    const size_t count = x->device->entry_count;
+    if (x->failed) {
+        row(to, "failed", "%s at %s", SIZE(x->request),
+            place_text(x->snapshot, x->request_stack, x->request, NULL, place));
+        row(to, "", "entry %zu of %zu, device %d, stream %" PRIu64 "%s", x->entry, count, x->device->index,
+            x->stream, x->failures > 1 ? "; it failed before, too" : "");
+    } else if (count > 0) {
+        row(to, "looked at", "the fullest moment: entry %zu of %zu, device %d; nothing failed", x->entry,
+            count, x->device->index);
+    } else {
+        row(to, "looked at", "the end, device %d: there is no history", x->device->index);
+    }
+    print_card(x, to);
+    if (x->reserved > 0)
+        row(to, "memory", "%s reserved: %s live, %s pending, %s free", SIZE(x->reserved), SIZE(x->live),
+            SIZE(x->pending), SIZE(x->reserved - x->live - x->pending));
+    else
+        row(to, "memory", "%s live, %s pending", SIZE(x->live), SIZE(x->pending));
+    if (!x->failed || x->reserved == 0) return;
+    row(to, "free", "%s where it was asked for: %zu pieces, the largest %s, in %zu of %zu segments",
+        SIZE(x->free), x->pieces, SIZE(x->largest), x->partly, x->segments);
+    row(to, "", "%s among blocks of the other class, %s on other streams, %s in other pools",
+        SIZE(x->free_class), SIZE(x->free_streams), SIZE(x->free_private));
+}
+
+static void print_places(const struct explain *x, const char *label, const struct explain_place *places,
+                         size_t count, FILE *to) {
+    char place[PLACE];
+    for (size_t i = 0; i < count && places[i].bytes > 0; i++)
+        row(to, i == 0 ? label : "", "%10s  %5zu block%s  %s", SIZE(places[i].bytes), places[i].blocks,
+            places[i].blocks == 1 ? " " : "s", holder_text(x, &places[i], place));
+}
+
+static void print_growth(const struct explain *x, FILE *to) {
+    char place[PLACE];
+    for (size_t i = 0; i < x->growth.count; i++) {
+        const struct growth_group *g = &x->growth.groups[i];
+        if (x->growth.seconds > 0)
+            row(to, i == 0 ? "grows" : "",
+                "%s in %zu blocks in %.2f s, %s a second, and none of it was freed", SIZE(g->bytes),
+                g->blocks, x->growth.seconds, SIZE((uint64_t)((double)g->bytes / x->growth.seconds)));
+        else
+            row(to, i == 0 ? "grows" : "", "%s in %zu blocks, and none of it was freed", SIZE(g->bytes),
+                g->blocks);
+        row(to, "", "at %s", place_text(x->snapshot, g->stack, g->size, g->note, place));
+        if (g->older_blocks > 0)
+            row(to, "", "%s more in %zu blocks of that size (%s) from before the history",
+                SIZE(g->older_bytes), g->older_blocks, SIZE(g->size));
+    }
+}
+
+static void put_trial(struct table *t, const struct explain *x, const struct whatif_trial *trial,
+                      const char *name) {
+    const struct whatif_card *c = &x->card;
+    table_put(t, "%s", name);
+    table_put(t, "%s", SIZE(trial->reserved));
+    table_put(t, "%s", SIZE(trial->smallest));
+    if (c->source == WHATIF_UNKNOWN)
+        table_put(t, "-");
+    else if (c->source != WHATIF_BOUNDS)
+        table_put(t, "%s", trial->fits ? "fits" : "fails");
+    else if (trial->smallest <= c->low)
+        table_put(t, "fits");
+    else if (trial->smallest > c->high)
+        table_put(t, "fails");
+    else
+        table_put(t, "%s", trial->fits ? "likely fits" : "likely fails");
+}
+
+static void print_trials(const struct explain *x, FILE *to) {
+    struct table t;
+    char name[128];
+    if (x->own.smallest == 0) return;
+    fprintf(to, "\n");
+    table_init(&t, 4);
+    table_put(&t, "  the same traffic, replayed");
+    table_put(&t, "reserves");
+    table_put(&t, "smallest card");
+    table_put(&t, "this card");
+    table_rule(&t);
+    if (x->snapshot->from_trace)
+        snprintf(name, sizeof name, "  %s", x->own.conf);
+    else
+        snprintf(name, sizeof name, "  %s (the job's)", x->own.conf);
+    put_trial(&t, x, &x->own, name);
+    for (size_t i = 0; i < x->trial_count; i++) {
+        snprintf(name, sizeof name, "  %s", x->trials[i].conf);
+        put_trial(&t, x, &x->trials[i], name);
+    }
+    if (x->without.smallest > 0) put_trial(&t, x, &x->without, "  (the job's, without what grows)");
+    table_print(&t, to, 1);
+}
+
+static void print_advice(const struct explain *x, FILE *to) {
+    const struct whatif_trial *best = x->best >= 0 ? &x->trials[x->best] : NULL;
+    char place[PLACE];
+    if (x->kind == EXPLAIN_NOTHING) return;
+    fprintf(to, "\n");
+    switch (x->kind) {
+    case EXPLAIN_LEAK:
+        row(to, "advice",
+            "find what keeps these blocks: a list that grows, a cache, a tensor whose graph is kept");
+        if (best != NULL) row(to, "", "%s only puts it off", best->conf);
+        return;
+    case EXPLAIN_PEAK:
+        row(to, "advice", "make the peak smaller: no setting makes room for what is in use at once");
+        row(to, "", "most of it is %s of %s", SIZE(x->holders[0].bytes),
+            holder_text(x, &x->holders[0], place));
+        return;
+    case EXPLAIN_PENDING:
+        row(to, "advice",
+            "let the stream that frees wait for the streams that still use it before it asks for more,");
+        row(to, "", "or record fewer uses; here %s wait from %s", SIZE(x->waiting[0].bytes),
+            holder_text(x, &x->waiting[0], place));
+        break;
+    case EXPLAIN_STRANDED:
+    case EXPLAIN_FRAGMENTATION:
+        if (best == NULL) row(to, "advice", "use less: no setting that was tried fits this card");
+        break;
+    case EXPLAIN_NOTHING: return;
+    }
+    if (best != NULL)
+        row(to, x->kind == EXPLAIN_PENDING ? "" : "advice", "%s: the same traffic ends on a card of %s",
+            best->conf, SIZE(best->smallest));
+}
+
+void explain_print(const struct explain *x, FILE *to) {
+    print_verdict(x, to);
+    print_moment(x, to);
+    print_growth(x, to);
+    if (x->kind == EXPLAIN_FRAGMENTATION || x->kind == EXPLAIN_STRANDED)
+        print_places(x, "pinned by", x->pins, EXPLAIN_PLACES, to);
+    if (x->kind == EXPLAIN_PENDING) print_places(x, "waiting", x->waiting, EXPLAIN_PLACES, to);
+    print_places(x, "most live", x->holders, x->kind == EXPLAIN_NOTHING ? 2 : EXPLAIN_PLACES, to);
+    if (x->device->unexplained > 0)
+        row(to, "caution", "%zu entries of the history contradict each other", x->device->unexplained);
+    print_trials(x, to);
+    print_advice(x, to);
+}
+
+/* ---- for programs ---------------------------------------------------------------------------- */
+
+static void field(FILE *to, const char *name, uint64_t value) {
+    fprintf(to, "\"%s\":%" PRIu64 ",", name, value);
+}
+
+static void json_place(const struct snapshot *s, uint32_t stack, const char *note, FILE *to) {
+    const struct snapshot_frame *line = snapshot_line(s, stack);
+    fputs("\"line\":", to);
+    if (line == NULL) {
+        fputs("null", to);
+    } else {
+        char text[PLACE];
+        json_string(to, snapshot_line_text(s, stack, text, sizeof text));
+    }
+    fputs(",\"frames\":[", to);
+    for (uint32_t i = 0; i < s->stacks[stack].count; i++) {
+        const struct snapshot_frame *frame = &s->frames[s->frame_ids[s->stacks[stack].first + i]];
+        fprintf(to, "%s{\"name\":", i > 0 ? "," : "");
+        json_string(to, frame->name);
+        fputs(",\"filename\":", to);
+        json_string(to, frame->file);
+        fprintf(to, ",\"line\":%" PRIu64 "}", frame->line);
+    }
+    fputs("],\"note\":", to);
+    if (note != NULL)
+        json_string(to, note);
+    else
+        fputs("null", to);
+}
+
+static void json_places(const struct explain *x, const char *name, const struct explain_place *places,
+                        FILE *to) {
+    fprintf(to, "\"%s\":[", name);
+    for (size_t i = 0; i < EXPLAIN_PLACES && places[i].bytes > 0; i++) {
+        fputs(i > 0 ? ",{" : "{", to);
+        field(to, "bytes", places[i].bytes);
+        field(to, "blocks", places[i].blocks);
+        json_place(x->snapshot, places[i].stack, places[i].note, to);
+        fputc('}', to);
+    }
+    fputs("],", to);
+}
+
+static void json_growth(const struct explain *x, FILE *to) {
+    fputs("\"growth\":[", to);
+    for (size_t i = 0; i < x->growth.count; i++) {
+        const struct growth_group *g = &x->growth.groups[i];
+        fputs(i > 0 ? ",{" : "{", to);
+        field(to, "bytes", g->bytes);
+        field(to, "blocks", g->blocks);
+        field(to, "block_bytes", g->size);
+        field(to, "older_bytes", g->older_bytes);
+        field(to, "older_blocks", g->older_blocks);
+        json_place(x->snapshot, g->stack, g->note, to);
+        fputc('}', to);
+    }
+    fprintf(to, "],\"seconds\":%.6f,", x->growth.seconds);
+}
+
+static void json_trial(const struct whatif_trial *trial, bool last, FILE *to) {
+    fputs("{\"conf\":", to);
+    json_string(to, trial->conf);
+    fprintf(to, ",\"fits\":%s,\"reserved_bytes\":%" PRIu64 ",\"smallest_card_bytes\":%" PRIu64 "}%s",
+            trial->fits ? "true" : "false", trial->reserved, trial->smallest, last ? "" : ",");
+}
+
+static void json_trials(const struct explain *x, FILE *to) {
+    fputs("\"own\":", to);
+    if (x->own.smallest > 0)
+        json_trial(&x->own, false, to);
+    else
+        fputs("null,", to);
+    fputs("\"without_growth\":", to);
+    if (x->without.smallest > 0)
+        json_trial(&x->without, false, to);
+    else
+        fputs("null,", to);
+    fputs("\"trials\":[", to);
+    for (size_t i = 0; i < x->trial_count; i++) json_trial(&x->trials[i], i + 1 == x->trial_count, to);
+    fputs("],\"best\":", to);
+    if (x->best >= 0)
+        json_string(to, x->trials[x->best].conf);
+    else
+        fputs("null", to);
+}
+
+void explain_print_json(const struct explain *x, FILE *to) {
+    static const char *const sources[] = {
+        [WHATIF_UNKNOWN] = "unknown", [WHATIF_ASKED] = "asked",   [WHATIF_LIMIT] = "limit",
+        [WHATIF_DEVICE] = "device",   [WHATIF_BOUNDS] = "bounds",
+    };
+    fputs("{\"file\":", to);
+    json_string(to, x->snapshot->path);
+    fprintf(to, ",\"device\":%d,\"kind\":", x->device->index);
+    json_string(to, explain_kind_name(x->kind));
+    fprintf(to, ",\"out_of_memory\":%s,", x->failed ? "true" : "false");
+    field(to, "entry", x->entry);
+    field(to, "entries", x->device->entry_count);
+    field(to, "unexplained", x->device->unexplained);
+    fputs("\"request\":{", to);
+    field(to, "bytes", x->request);
+    field(to, "stream", x->stream);
+    json_place(x->snapshot, x->request_stack, NULL, to);
+    fputs("},", to);
+    field(to, "reserved_bytes", x->reserved);
+    field(to, "live_bytes", x->live);
+    field(to, "pending_bytes", x->pending);
+    field(to, "requested_bytes", x->requested);
+    field(to, "free_bytes", x->free);
+    field(to, "free_largest_bytes", x->largest);
+    field(to, "free_pieces", x->pieces);
+    field(to, "free_other_class_bytes", x->free_class);
+    field(to, "free_other_streams_bytes", x->free_streams);
+    field(to, "free_other_pools_bytes", x->free_private);
+    field(to, "segments", x->segments);
+    field(to, "segments_partly_free", x->partly);
+    fprintf(to, "\"card\":{\"source\":\"%s\",", sources[x->card.source]);
+    field(to, "low_bytes", x->card.low);
+    field(to, "high_bytes", x->card.high);
+    field(to, "device_free_bytes", x->card.device_free);
+    fprintf(to, "\"bytes\":%" PRIu64 "},", x->card.guess);
+    json_growth(x, to);
+    json_places(x, "pinned_by", x->pins, to);
+    json_places(x, "waiting", x->waiting, to);
+    json_places(x, "holders", x->holders, to);
+    json_trials(x, to);
+    fputc('}', to);
+}

@@ -18,20 +18,24 @@ enum { CURVE_POINTS = 4000 };
 struct arguments {
     const char *file, *output;
     long device; /* -1: the one that matters most */
+    size_t card;
     bool help;
 };
 
 void cmd_report_help(void) {
-    fputs("granary report [--device N] [-o OUT] FILE\n"
-          "  Makes one page of HTML that needs no network: memory over time by allocation, the segments at a\n"
-          "  chosen moment, who holds memory, what keeps free memory from being used.\n"
-          "\n"
-          "  FILE            a PyTorch snapshot (pickle), a granary snapshot or a trace, plain or gzipped; -\n"
-          "                  is standard input\n"
-          "  -o OUT          where the page goes (default: standard output)\n"
-          "  --device N      which device of the snapshot (default: the one that ran out of memory, else the\n"
-          "                  one with most events)\n",
-          stdout);
+    fputs(
+        "granary report [--memory SIZE] [--device N] [-o OUT] FILE\n"
+        "  Makes one page of HTML that needs no network: memory over time by allocation, the segments at a\n"
+        "  chosen moment, who holds memory, what keeps free memory from being used; the diagnosis of\n"
+        "  granary explain, and what other settings would have done.\n"
+        "\n"
+        "  FILE            a PyTorch snapshot (pickle), a granary snapshot or a trace, plain or gzipped; -\n"
+        "                  is standard input\n"
+        "  -o OUT          where the page goes (default: standard output)\n"
+        "  --memory SIZE   the most that the job was allowed to hold, when you know it\n"
+        "  --device N      which device of the snapshot (default: the one that ran out of memory, else the\n"
+        "                  one with most events)\n",
+        stdout);
 }
 
 static int wrong(const char *text) {
@@ -41,6 +45,7 @@ static int wrong(const char *text) {
 
 static int parse_arguments(int argc, char **argv, struct arguments *a, struct problem *problem) {
     static const struct option options[] = {
+        {"memory", required_argument, NULL, 'm'},
         {"device", required_argument, NULL, 'd'},
         {"output", required_argument, NULL, 'o'},
         {"help", no_argument, NULL, 'h'},
@@ -58,6 +63,12 @@ static int parse_arguments(int argc, char **argv, struct arguments *a, struct pr
             a->device = strtol(optarg, &end, 10);
             if (errno == 0 && *end == 0 && *optarg >= '0' && *optarg <= '9' && a->device <= 1000000) break;
             problem_set(problem, "--device: \"%.40s\" is not the number of a device", optarg);
+            return -1;
+        case 'm':
+            if (replay_parse_size(optarg, &a->card, problem) == 0) break;
+            problem_set(problem,
+                        "--memory: \"%.40s\" is not a size: write 512MiB, 10GiB or a number of bytes",
+                        optarg);
             return -1;
         case 'o': a->output = optarg; break;
         case 'h': a->help = true; return 0;
@@ -96,8 +107,7 @@ static const struct snapshot_device *choose(const struct snapshot *snapshot, lon
     if (number >= 0)
         problem_set(problem, "%s: it says nothing of device %ld", snapshot->path, number);
     else
-        problem_set(problem, "%s: it says nothing of any device: no segments and no history",
-                    snapshot->path);
+        problem_set(problem, "%s: it says nothing of any device: no segments and no history", snapshot->path);
     return NULL;
 }
 
@@ -123,22 +133,21 @@ static int reserve(const struct snapshot *snapshot, const struct snapshot_device
     return rc;
 }
 
-static int write_page(FILE *to, const struct snapshot *snapshot, const struct snapshot_device *device,
-                      struct problem *problem) {
+static int write_page(FILE *to, const struct explain *explain, struct problem *problem) {
     static struct thin_point points[CURVE_POINTS];
-    struct document_more more = {.reserved = points, .lives = DOCUMENT_LIVES};
+    struct document_more more = {.explain = explain, .reserved = points, .lives = DOCUMENT_LIVES};
     struct page page = page_split();
-    if (snapshot->from_trace && reserve(snapshot, device, points, &more.reserved_count, problem) != 0)
+    if (explain->snapshot->from_trace &&
+        reserve(explain->snapshot, explain->device, points, &more.reserved_count, problem) != 0)
         return -1;
     fwrite(page.head, 1, page.head_length, to);
-    if (document_write(to, snapshot, device, &more, problem) != 0) return -1;
+    if (document_write(to, explain->snapshot, explain->device, &more, problem) != 0) return -1;
     fwrite(page.tail, 1, page.tail_length, to);
     return 0;
 }
 
 /* A page that could not be finished is not left behind. */
-static int write_file(const char *path, const struct snapshot *snapshot,
-                      const struct snapshot_device *device, struct problem *problem) {
+static int write_file(const char *path, const struct explain *explain, struct problem *problem) {
     FILE *to = fopen(path, "w");
     bool failed;
     int rc;
@@ -146,7 +155,7 @@ static int write_file(const char *path, const struct snapshot *snapshot,
         problem_set(problem, "-o: %s: %s", path, strerror(errno));
         return -1;
     }
-    rc = write_page(to, snapshot, device, problem);
+    rc = write_page(to, explain, problem);
     failed = ferror(to) != 0;
     if ((fclose(to) != 0 || failed) && rc == 0) {
         problem_set(problem, "-o: %s: %s", path, strerror(errno));
@@ -159,6 +168,7 @@ static int write_file(const char *path, const struct snapshot *snapshot,
 int cmd_report(int argc, char **argv) {
     struct arguments a = {.device = -1};
     const struct snapshot_device *device;
+    struct explain explain;
     struct snapshot snapshot;
     struct problem problem;
     int rc = -1;
@@ -170,11 +180,12 @@ int cmd_report(int argc, char **argv) {
     }
     if (snapshot_read(a.file, &snapshot, &problem) != 0) return wrong(problem.text);
     device = choose(&snapshot, a.device, &problem);
-    if (device != NULL) {
+    if (device != NULL && explain_make(&snapshot, device, a.card, &explain, &problem) == 0) {
         if (a.output == NULL || strcmp(a.output, "-") == 0)
-            rc = write_page(stdout, &snapshot, device, &problem);
+            rc = write_page(stdout, &explain, &problem);
         else
-            rc = write_file(a.output, &snapshot, device, &problem);
+            rc = write_file(a.output, &explain, &problem);
+        explain_free(&explain);
     }
     snapshot_free(&snapshot);
     return rc == 0 ? TOOL_FINE : wrong(problem.text);

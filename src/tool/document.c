@@ -120,10 +120,9 @@ static int put_name(FILE *to, const char *path) {
     return 0;
 }
 
-static int put_source(struct document *d) {
+static int put_source(struct document *d, const struct whatif_card *card) {
     const struct snapshot *s = d->snapshot;
     const char *kind = s->from_trace ? "trace" : s->own ? "granary snapshot" : "PyTorch snapshot";
-    uint64_t limit = s->limit_bytes < s->total_bytes || s->total_bytes == 0 ? s->limit_bytes : s->total_bytes;
     fputs("\"source\":{\"name\":", d->to);
     if (put_name(d->to, s->path) != 0) return -1;
     fprintf(d->to, ",\"kind\":\"%s\",\"device\":%d,\"devices\":[", kind, d->device->index);
@@ -131,10 +130,11 @@ static int put_source(struct document *d) {
         fprintf(d->to, "%s%d", i > 0 ? "," : "", s->devices[i].index);
     fprintf(d->to, "],\"entries\":%zu,\"unexplained\":%zu,\"dropped\":%" PRIu64 ",\"limit\":",
             d->device->entry_count, d->device->unexplained, s->dropped);
-    if (s->own && limit != UINT64_MAX)
-        fprintf(d->to, "%" PRIu64 "}", limit);
+    if (card->source != WHATIF_UNKNOWN)
+        fprintf(d->to, "%" PRIu64, card->guess);
     else
-        fputs("null}", d->to);
+        fputs("null", d->to);
+    fprintf(d->to, ",\"guessed\":%s}", card->source == WHATIF_BOUNDS ? "true" : "false");
     return 0;
 }
 
@@ -191,7 +191,10 @@ static void put_stacks(struct document *d) {
     fputs("],\"lines\":[", d->to);
     for (size_t i = 0; i < s->stack_count; i++) {
         const struct snapshot_frame *line = snapshot_line(s, (uint32_t)i);
-        fprintf(d->to, "%s%zu", i > 0 ? "," : "", line == NULL ? 0 : (size_t)(line - s->frames));
+        size_t frame = line != NULL             ? (size_t)(line - s->frames)
+                       : s->stacks[i].count > 0 ? s->frame_ids[s->stacks[i].first]
+                                                : 0;
+        fprintf(d->to, "%s%zu", i > 0 ? "," : "", frame);
     }
     fputc(']', d->to);
 }
@@ -426,20 +429,57 @@ static void put_marks(struct document *d) {
     fputc(']', d->to);
 }
 
+/* ---- the diagnosis --------------------------------------------------------------------------- */
+
+static int put_explain(FILE *to, const struct explain *x) {
+    char *words = NULL, *start;
+    size_t length = 0;
+    FILE *memory = open_memstream(&words, &length);
+    bool failed;
+    if (memory == NULL) return -1;
+    explain_print(x, memory);
+    failed = ferror(memory) != 0;
+    if (fclose(memory) != 0 || failed) {
+        free(words);
+        return -1;
+    }
+    start = words + strlen(x->snapshot->path) + 2; /* it begins with the path, which is not the reader's */
+    fprintf(to, ",\"explain\":{\"kind\":\"%s\",\"failed\":%s,\"entry\":%zu,\"words\":",
+            explain_kind_name(x->kind), x->failed ? "true" : "false", x->entry);
+    json_string(to, start);
+    fputc('}', to);
+    free(words);
+    return 0;
+}
+
+static void put_trial(FILE *to, const struct explain *x, const struct whatif_trial *trial, const char *role,
+                      const char **comma) {
+    if (trial->smallest == 0) return;
+    fprintf(to, "%s{\"conf\":", *comma);
+    json_string(to, trial->conf);
+    fprintf(to, ",\"role\":\"%s\",\"reserved\":%" PRIu64 ",\"smallest\":%" PRIu64 ",\"fits\":\"%s\"}", role,
+            trial->reserved, trial->smallest, explain_fits(x, trial));
+    *comma = ",";
+}
+
+static void put_whatif(FILE *to, const struct explain *x) {
+    const char *comma = "";
+    fputs(",\"whatif\":[", to);
+    put_trial(to, x, &x->own, "own", &comma);
+    for (size_t i = 0; i < x->trial_count; i++)
+        put_trial(to, x, &x->trials[i], (int)i == x->best ? "best" : "trial", &comma);
+    put_trial(to, x, &x->without, "without", &comma);
+    fputc(']', to);
+}
+
 int document_write(FILE *to, const struct snapshot *snapshot, const struct snapshot_device *device,
                    const struct document_more *more, struct problem *problem) {
     struct document d = {.to = to, .snapshot = snapshot, .device = device};
     int rc = -1;
     if (!snapshot->from_trace && snapshot_rebuild(snapshot, device, 0, &d.begin, problem) != 0) return -1;
-    if (!thin_lives(device, more->lives, DOCUMENT_POINTS, &d.thin) || !collect(&d)) {
-        problem_set(problem, "%s: out of memory", snapshot->path);
-        goto done;
-    }
+    if (!thin_lives(device, more->lives, DOCUMENT_POINTS, &d.thin) || !collect(&d)) goto no_memory;
     fprintf(to, "{\"format\":1,\"granary\":\"%s\",", granary_version());
-    if (put_source(&d) != 0) {
-        problem_set(problem, "%s: out of memory", snapshot->path);
-        goto done;
-    }
+    if (put_source(&d, &more->explain->card) != 0) goto no_memory;
     put_settings(&d);
     put_texts(to, "strings", &d.strings);
     put_stacks(&d);
@@ -450,9 +490,14 @@ int document_write(FILE *to, const struct snapshot *snapshot, const struct snaps
     put_curves(&d, more);
     put_segments(&d);
     put_marks(&d);
-    fputs(",\"explain\":null,\"whatif\":null}", to);
+    if (put_explain(to, more->explain) != 0) goto no_memory;
+    put_whatif(to, more->explain);
+    fputc('}', to);
     rc = 0;
+    goto done;
 
+no_memory:
+    problem_set(problem, "%s: out of memory", snapshot->path);
 done:
     thin_free(&d.thin);
     free(d.strings.items);

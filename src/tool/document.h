@@ -4,7 +4,7 @@
  * Everything is told once. Texts, frames, stacks, streams, pools and tags are lists that others name by
  * index. Blocks are lives, in columns: one number where all rows agree, else a number for each.
  *
- *      source     name kind device devices entries unexplained dropped limit
+ *      source     name kind device devices entries unexplained dropped limit (null: not known) guessed
  *      settings   [name, value] pairs of texts
  *      strings    texts; the first is ""
  *      frames     name, file (strings), line for each frame
@@ -26,7 +26,8 @@
  *                          flags: 1 small, 2 expandable
  *      reserved   null, or for what has no segments: entry (differences) and size as in lumped
  *      marks      {kind "oom", entry size free stack} or {kind "span", name entry to}
- *      explain    null, or {title, text [...]}      whatif   null, or {note, columns, rows}
+ *      explain    {kind, failed, entry, words}: the diagnosis, and the moment that it looked at
+ *      whatif     {conf role reserved smallest fits} for each trial; role: own, trial, best, without
  *
  * '<' is escaped in every text, so the document may stand inside a script element whatever is in it.
  * The same snapshot gives the same bytes. */
@@ -35,6 +36,7 @@
 
 #include <stdio.h>
 
+#include "tool/explain.h"
 #include "tool/snapshot.h"
 #include "tool/thin.h"
 
@@ -45,6 +47,7 @@ enum {
 
 /* What the document has besides the snapshot. */
 struct document_more {
+    const struct explain *explain;     /* of this device */
     const struct thin_point *reserved; /* a curve of reserved memory, for what has no segments */
     size_t reserved_count;
     size_t lives; /* DOCUMENT_LIVES, or less */

@@ -233,7 +233,7 @@ const app = (() => {
   app.start = () => {
     const doc = JSON.parse($("document").textContent), m = app.m = model.read(doc), able = model.useful(m);
     app.by = able.includes("stack") ? "stack" : able[0];
-    app.moment = m.oom ? m.oom.entry : m.peak;
+    app.moment = doc.explain.entry;
     document.title = `${doc.source.name}: granary report`;
     fill($("title"), doc.source.name);
     fill($("subtitle"), `${doc.source.kind}, device ${doc.source.device}: ${text.plural(m.entries, "event")}${m.timed ? ` in ${text.time(m.times[m.entries])}` : ""}; ` +

@@ -201,20 +201,36 @@ const panels = (() => {
   }
 
   function whatif(app) {
-    const list = app.m.doc.whatif;
-    $("whatif").hidden = !list || list.rows.length === 0;
-    if (!list || list.rows.length === 0) return;
-    fill($("whatif-table"), list.note ? el("p", {}, list.note) : null, el("table", {},
-      head(...list.columns), el("tbody", {}, list.rows.map((r) => el("tr", {class: r.good ? "good" : r.bad ? "bad" : null},
-        r.cells.map((c, k) => k === 0 ? el("th", {scope: "row"}, el("code", {}, c)) : el("td", {class: list.columns[k][0] === ">" ? "number" : null}, c)))))));
+    const list = app.m.doc.whatif, roles = {own: "as the job ran", without: "without what grows", best: "fits best"};
+    $("whatif").hidden = list.length === 0;
+    if (list.length === 0) return;
+    const most = Math.max(...list.map((r) => r.reserved));
+    fill($("whatif-table"), el("table", {},
+      el("caption", {}, "The same traffic, replayed on a simulated card: what it reserves when there is room, and the smallest card on which it ends"),
+      head("Settings", ">Reserves", "", ">Smallest card", "This card"),
+      el("tbody", {}, list.map((r) => el("tr", {class: r.role === "best" ? "on" : null},
+        el("th", {scope: "row"}, el("code", {}, r.conf.replaceAll(",", ", ")), roles[r.role] ? el("span", {class: "quiet"}, ` ${roles[r.role]}`) : null),
+        number(text.bytes(r.reserved)), bar(r.reserved, most, app.theme.active), number(text.bytes(r.smallest)),
+        el("td", {class: r.fits.includes("fits") ? "good" : r.fits.includes("fails") ? "bad" : null}, r.fits === "-" ? "not known" : r.fits))))));
   }
 
+  /* The words of `granary explain`: a sentence, then rows of a label and what it says. */
   function verdict(app) {
-    const v = app.m.doc.explain;
-    if (!v) return;
-    $("verdict").hidden = false;
-    fill($("verdict-title"), v.title);
-    fill($("verdict-text"), v.text.map((p) => el("p", {}, p)));
+    const v = app.m.doc.explain, lines = v.words.split("\n"), rows = [];
+    for (const line of lines.slice(1)) {
+      if (/^  the same traffic/.test(line)) break;
+      if (/^  .{12}\S|^  .{12} +\S/.test(line)) rows.push([line.slice(2, 14).trim(), line.slice(14)]);
+    }
+    const advice = lines.findIndex((line) => line.startsWith("  advice"));
+    const told = advice < 0 ? [] : lines.slice(advice).map((line) => line.slice(14)).filter((line) => line);
+    fill($("verdict-title"), lines[0][0].toUpperCase() + lines[0].slice(1));
+    $("verdict-title").className = v.failed ? "bad" : "";
+    const short = rows.filter(([label]) => ["failed", "grows", "waiting", "caution"].includes(label));
+    fill($("verdict-text"),
+      told.map((words) => el("p", {class: "advice"}, words)),
+      short.length ? el("dl", {}, short.map(([label, words]) => [el("dt", {}, label), el("dd", {}, words)])) : null,
+      el("details", {}, el("summary", {}, "The whole diagnosis"),
+        el("dl", {class: "words"}, rows.map(([label, words]) => [el("dt", {}, label), el("dd", {}, words)]))));
   }
 
   function about(app) {

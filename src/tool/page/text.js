@@ -42,11 +42,11 @@ const text = (() => {
       if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
       else node.setAttribute(key, value === true ? "" : value);
     }
-    node.append(...children.flat().filter((c) => c !== null && c !== undefined));
+    node.append(...children.flat(Infinity).filter((c) => c !== null && c !== undefined));
     return node;
   }
 
-  const fill = (node, ...children) => node.replaceChildren(...children.flat().filter((c) => c !== null && c !== undefined));
+  const fill = (node, ...children) => node.replaceChildren(...children.flat(Infinity).filter((c) => c !== null && c !== undefined));
   const $ = (id) => document.getElementById(id);
 
   return {bytes, tick, signed, count, plural, percent, time, address, el, fill, $};

@@ -115,7 +115,7 @@ const timeline = (() => {
           ctx.moveTo(bbox.left, y);
           ctx.lineTo(bbox.left + bbox.width, y);
           ctx.stroke();
-          ctx.fillText(`limit ${text.bytes(m.doc.source.limit)}`, bbox.left + 6 * ratio, y - 8 * ratio);
+          ctx.fillText(`limit${m.doc.source.guessed ? ", about" : ""} ${text.bytes(m.doc.source.limit)}`, bbox.left + 6 * ratio, y - 8 * ratio);
           ctx.setLineDash([]);
         }
       }
@@ -150,7 +150,7 @@ const timeline = (() => {
                     font: "12px system-ui, sans-serif"};
       const stepped = uPlot.paths.stepped({align: 1});
       return {
-        width, height, padding: [18, 12, 0, 0], legend: {show: false},
+        width, height, padding: [18, 26, 0, 0], legend: {show: false},
         cursor: {show: false}, select: {show: false},
         scales: {x: {time: false, range: () => [view.x0, view.x1]}, y: {range: () => [view.y0, view.y1]}},
         axes: [
@@ -311,7 +311,7 @@ const timeline = (() => {
       const css = (name) => () => colour.css(app.theme[name]);
       if (overview) overview.destroy();
       overview = new uPlot({
-        width, height: 46, padding: [2, 12, 2, 68], legend: {show: false}, cursor: {show: false},
+        width, height: 46, padding: [2, 26, 2, 68], legend: {show: false}, cursor: {show: false},
         scales: {x: {time: false, range: () => [0, length()]}, y: {range: () => [0, full.y1]}},
         axes: [{show: false}, {show: false}],
         series: [{}, {stroke: css("reserved"), width: 1, points: {show: false}},

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tool/document.h"
@@ -149,19 +150,21 @@ static int write_page(FILE *to, const struct explain *explain, struct problem *p
 /* A page that could not be finished is not left behind. */
 static int write_file(const char *path, const struct explain *explain, struct problem *problem) {
     FILE *to = fopen(path, "w");
-    bool failed;
+    struct stat info;
+    bool failed, file;
     int rc;
     if (to == NULL) {
         problem_set(problem, "-o: %s: %s", path, strerror(errno));
         return -1;
     }
+    file = fstat(fileno(to), &info) == 0 && S_ISREG(info.st_mode);
     rc = write_page(to, explain, problem);
     failed = ferror(to) != 0;
     if ((fclose(to) != 0 || failed) && rc == 0) {
         problem_set(problem, "-o: %s: %s", path, strerror(errno));
         rc = -1;
     }
-    if (rc != 0) unlink(path);
+    if (rc != 0 && file) unlink(path);
     return rc;
 }
 

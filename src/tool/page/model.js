@@ -282,10 +282,10 @@ const model = (() => {
     return r;
   }
 
-  /* Lines whose blocks hold segments that are partly free: [{key, pinned, alone, bytes, blocks, first}].
+  /* Stacks whose blocks hold segments that are partly free: [{key, pinned, alone, bytes, blocks, first}].
    * pinned: stranded bytes of segments they are in; alone: of those where nothing else is. */
   function pins(m, segs) {
-    const by = groupings[m.stacked ? "line" : "size"], groups = new Map();
+    const by = groupings[m.stacked ? "stack" : "size"], groups = new Map();
     for (const s of segs) {
       let stranded = 0;
       for (const p of s.parts) if (p.state === FREE) stranded += p.size - returnable(p);

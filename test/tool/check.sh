@@ -103,8 +103,8 @@ same() {
 expect 0 'granary report' report --help
 expect 0 '"kind":"trace","device":0' report good.trace
 expect 0 '"kind":"trace","device":0' report --memory 80MiB big.trace
-expect 0 '.*' report -o one.html good.trace.gz
-expect 0 '.*' report --output two.html good.trace.gz
+same 'report -o fails' "$tool" report -o one.html good.trace.gz
+same 'report --output fails' "$tool" report --output two.html good.trace.gz
 same 'two reports of one file differ' cmp one.html two.html
 same 'a report is not one page' grep -q '^</html>$' one.html
 expect 2 'a file to report on is missing' report

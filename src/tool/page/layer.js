@@ -147,29 +147,42 @@ const layer = (() => {
       prev[s] = i;
     }
 
-    /* look: {lut: a colour for each mark, waits: of hatching, crisp: draw upright edges, edge} */
-    function paint(look) {
+    /* Colours columns from to to. look: {lut: a colour for each mark, hatch, edge: what is mixed in,
+     * crisp: whether blocks have upright edges} */
+    function paint(look, from, to) {
       const {lut, hatch, edge, crisp} = look, out = new Uint32Array(image.data.buffer);
       const mix = (a, b) => ((a & 0xfefefe) >>> 1) + ((b & 0xfefefe) >>> 1) | 0xff000000;
-      for (let x0 = 0; x0 < width; x0 += 16) {
-        const x1 = Math.min(width, x0 + 16);
+      for (let x0 = from; x0 < to; x0 += 16) { /* narrow strips: both arrays stay in the cache */
+        const x1 = Math.min(to, x0 + 16);
         for (let y = 0; y < height; y++) {
-          for (let x = x0, at = x * height + y, to = y * width + x; x < x1; x++, at += height, to++) {
+          for (let x = x0, at = x * height + y, k = y * width + x; x < x1; x++, at += height, k++) {
             const v = marks[at];
-            if (v === 0) { out[to] = 0; continue; }
+            if (v === NOTHING) { out[k] = 0; continue; }
             const mark = v & MARK;
             let c = lut[mark];
-            if (v & WAITS && (x + y) % 6 < 2 || mark === HELD && (x - y & 7) === 0) c = mix(c, hatch);
-            if (v & EDGE || crisp && x > 0 && mark >= FIRST && (marks[at - height] & MARK) !== mark) c = mix(c, edge);
-            out[to] = c;
+            if (v !== mark || mark === HELD || crisp) {
+              if (v & WAITS && (x + y) % 6 < 2 || mark === HELD && (x - y & 7) === 0) c = mix(c, hatch);
+              if (v & EDGE || crisp && x > 0 && mark >= FIRST && (marks[at - height] & MARK) !== mark) c = mix(c, edge);
+            }
+            out[k] = c;
           }
         }
       }
-      context.putImageData(image, 0, 0);
+      context.putImageData(image, 0, 0, from, 0, to - from, height);
+    }
+
+    /* The columns that show a life, as [from, to). */
+    function columns(i) {
+      const first = (e) => { /* column whose moment is e or later; moments rise */
+        let lo = 0, hi = width;
+        while (lo < hi) { const mid = lo + hi >> 1; if (moments[mid] < e) lo = mid + 1; else hi = mid; }
+        return lo;
+      };
+      return [first(m.begin[i] + 1), Math.min(width, first(m.end[i] + 1) + 1)];
     }
 
     return {
-      canvas, resize, draw, paint, rearrange,
+      canvas, resize, draw, paint, rearrange, columns,
       markAt: (x, y) => x >= 0 && y >= 0 && x < width && y < height ? marks[x * height + y] & MARK : NOTHING,
       momentAt: (x) => moments[Math.min(width - 1, Math.max(0, x))],
       get width() { return width; }, get height() { return height; },

@@ -2,7 +2,9 @@
 const panels = (() => {
   const swatch = (c) => el("span", {class: "swatch", style: `background:${colour.css(c)}`});
   const number = (...words) => el("td", {class: "number"}, ...words);
-  const head = (...names) => el("thead", {}, el("tr", {}, names.map((n) => el("th", {scope: "col", class: n[0] === ">" ? "number" : null}, n.replace(">", "")))));
+  /* ">" marks a column of numbers, "" one of bars. */
+  const head = (...names) => el("thead", {}, el("tr", {}, names.map((n) => n === "" ? el("td") :
+    el("th", {scope: "col", class: n[0] === ">" ? "number" : null}, n.replace(">", "")))));
   const bar = (part, whole, c) => el("td", {class: "bar"}, el("span", {style: `width:${whole > 0 ? Math.max(0, 100 * part / whole) : 0}%;background:${colour.css(c)}`}));
 
   function when(m, e) {

@@ -50,32 +50,46 @@ const timeline = (() => {
     }
 
     /* Colours of all marks; lit blocks are written over and put back. */
-    let lut = new Uint32Array(layer.FIRST + m.lives + BANDS + 1), lutOf = null, lit = [];
-    function look() {
-      const t = app.theme, s = app.scheme, {of} = model.groupings[s.by];
-      if (lutOf !== app.colours) {
-        const shades = new Map([...s.of].map(([k, c]) => [k, app.only === null || app.only === k ? c : colour.mix(c, t.card, 0.78)]));
-        const bands = layer.FIRST + m.lives;
-        lut[layer.LUMPED] = t.tiny;
-        lut[layer.HELD] = t.held;
-        for (let i = 0; i < m.lives; i++) lut[layer.FIRST + i] = shades.get(of(m, i));
-        s.keys.slice(0, BANDS).forEach((k, g) => { lut[bands + g] = shades.get(k); });
-        lut[bands + BANDS] = t.tiny;
-        lutOf = app.colours;
-        lit = [];
+    const lut = new Uint32Array(layer.FIRST + m.lives + BANDS + 1);
+    let lutOf = null, lit = new Map();
+    function recolour() {
+      const t = app.theme, s = app.scheme, {of} = model.groupings[s.by], bands = layer.FIRST + m.lives;
+      const shades = new Map([...s.of].map(([k, c]) => [k, app.only === null || app.only === k ? c : colour.mix(c, t.card, 0.78)]));
+      for (let i = 0; i < m.lives; i++) lut[layer.FIRST + i] = shades.get(of(m, i));
+      s.keys.slice(0, BANDS).forEach((k, g) => { lut[bands + g] = shades.get(k); });
+      lut[bands + BANDS] = lut[layer.LUMPED] = t.tiny;
+      lut[layer.HELD] = t.held;
+      lutOf = app.colours;
+      lit = new Map();
+    }
+    /* Lights what is hovered and selected; returns the columns that look different now. */
+    function light() {
+      const wanted = new Map();
+      if (app.hovered >= 0) wanted.set(app.hovered, 0.35);
+      if (app.selected >= 0) wanted.set(app.selected, 0.62);
+      let from = stacked.width, to = 0;
+      const touch = (i) => {
+        const [a, b] = stacked.columns(i);
+        from = Math.min(from, a);
+        to = Math.max(to, b);
+      };
+      for (const [i, was] of lit) if (was.part !== wanted.get(i)) { lut[layer.FIRST + i] = was.colour; lit.delete(i); touch(i); }
+      for (const [i, part] of wanted) {
+        if (lit.has(i)) continue;
+        lit.set(i, {part, colour: lut[layer.FIRST + i]});
+        lut[layer.FIRST + i] = colour.mix(app.scheme.of.get(model.groupings[app.scheme.by].of(m, i)), app.theme.ink, part);
+        touch(i);
       }
-      for (const [i, c] of lit) lut[layer.FIRST + i] = c;
-      lit = [...new Set([app.hovered, app.selected])].filter((i) => i >= 0).map((i) => [i, lut[layer.FIRST + i]]);
-      for (const [i] of lit) lut[layer.FIRST + i] = colour.mix(s.of.get(of(m, i)), t.ink, i === app.selected ? 0.62 : 0.35);
-      const perColumn = (view.x1 - view.x0) / stacked.width;
-      return {lut, hatch: t.card, edge: t.edge, crisp: !timed() && perColumn < 0.34};
+      return [from, to];
     }
 
-    function drawLayer() {
-      const {left, top, width, height} = u.bbox;
-      if (stacked.width === 0) return;
-      stacked.paint(look());
-      u.ctx.drawImage(stacked.canvas, Math.round(left), Math.round(top), Math.round(width), Math.round(height));
+    /* The picture lies under the canvas of uPlot, so lighting a block draws nothing else again. */
+    function paint(everything) {
+      if (lutOf !== app.colours) { recolour(); everything = true; }
+      const [from, to] = light(), crisp = !timed() && (view.x1 - view.x0) / stacked.width < 0.34;
+      const look = {lut, hatch: app.theme.card, edge: app.theme.edge, crisp};
+      if (everything) stacked.paint(look, 0, stacked.width);
+      else if (from < to) stacked.paint(look, from, to);
     }
 
     /* Words of the program at the top, the failures across. */
@@ -146,7 +160,7 @@ const timeline = (() => {
 
     function options(width, height) {
       const css = (name) => () => colour.css(app.theme[name]);
-      const axis = {stroke: css("quiet"), grid: {stroke: css("rule"), width: 1}, ticks: {stroke: css("rule"), width: 1},
+      const axis = {stroke: css("quiet"), grid: {stroke: "rgb(128 128 128 / 22%)", width: 1}, ticks: {stroke: css("rule"), width: 1},
                     font: "12px system-ui, sans-serif"};
       const stepped = uPlot.paths.stepped({align: 1});
       return {
@@ -162,7 +176,7 @@ const timeline = (() => {
           {stroke: css("reserved"), width: 2, paths: stepped, points: {show: false}},
           {stroke: css("active"), width: 1, paths: stepped, points: {show: false}},
         ],
-        hooks: {drawAxes: [() => drawLayer()], draw: [() => drawMarks()]},
+        hooks: {draw: [() => drawMarks()]},
       };
     }
 
@@ -172,10 +186,12 @@ const timeline = (() => {
       node.style.transform = `translateX(${x}px)`;
     }
 
-    /* stale: the view or the arrangement changed; else only colours did. */
+    /* stale: the view or the arrangement changed; else at most colours did. */
     function draw() {
-      stacked.resize(Math.round(u.bbox.width), Math.round(u.bbox.height));
+      const {left, top, width, height} = u.bbox, ratio = devicePixelRatio || 1;
       if (stale) {
+        stacked.resize(Math.round(width), Math.round(height));
+        Object.assign(stacked.canvas.style, {left: left / ratio + "px", top: top / ratio + "px", width: width / ratio + "px", height: height / ratio + "px"});
         const b = bounds(stacked.width);
         stacked.draw(b, view.y0, (view.y1 - view.y0) / stacked.height);
         const data = series(b, stacked.width);
@@ -187,10 +203,9 @@ const timeline = (() => {
         const part = (v) => `${100 * v / length()}%`;
         brush.style.left = part(view.x0);
         brush.style.width = part(view.x1 - view.x0);
-        stale = false;
-      } else {
-        u.redraw(false, false);
       }
+      paint(stale);
+      stale = false;
       place(lines.moment, app.moment);
       place(lines.compare, app.compare);
     }
@@ -345,7 +360,7 @@ const timeline = (() => {
     const heightNow = () => Math.max(260, Math.min(560, innerHeight - 330));
     function layout() {
       const width = Math.max(320, plot.clientWidth);
-      if (!u) { u = new uPlot(options(width, heightNow()), [[0, 1], [0, 0], [0, 0]], plot); wire(); }
+      if (!u) { u = new uPlot(options(width, heightNow()), [[0, 1], [0, 0], [0, 0]], plot); u.under.parentElement.prepend(stacked.canvas); wire(); }
       else u.setSize({width, height: heightNow()});
       makeOverview(width);
       stale = true;
@@ -370,7 +385,7 @@ const timeline = (() => {
     layout();
     return {draw, layout, rearrange, across, zoom, zoomUp, pan, all, reveal, frame, view, stacked,
             get length() { return length(); }, get node() { return plot; }, get over() { return u.over; },
-            restyle: () => { overview.redraw(); app.redraw(); }};
+            restyle: () => { u.redraw(false); overview.redraw(false); app.redraw(); }};
   }
 
   return {make, BANDS};

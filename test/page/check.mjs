@@ -61,9 +61,11 @@ test("a report of 100,000 events is a few megabytes", () => {
 });
 
 test("no column of the picture loses a byte", async () => {
-  for (const order of ["age", "group"]) {
+  for (const [order, across, zoom] of [["age", "event", 1], ["group", "event", 0.3], ["age", "time", 1], ["group", "time", 0.01]]) {
     await open("training");
     await page.select("#order", order);
+    await page.select("#across", across);
+    await page.evaluate((zoom) => app.timeline.zoom(zoom, app.timeline.length / 3), zoom);
     await frames(2);
     const worst = await page.evaluate(() => {
       const {stacked, view} = app.timeline, per = (view.y1 - view.y0) / stacked.height;
@@ -75,7 +77,7 @@ test("no column of the picture loses a byte", async () => {
       }
       return worst;
     });
-    assert.ok(worst <= 1, `${order}: ${worst} rows of pixels`);
+    assert.ok(worst <= 1, `${order} ${across} ${zoom}: ${worst} rows of pixels`);
   }
 });
 
@@ -116,6 +118,7 @@ test("a click chooses the moment and shows the block with its stack", async () =
   assert.equal(await page.$$eval("#detail .stack li", (list) => list.length), 20);
   const size = await page.evaluate((i) => text.bytes(app.m.size[i]), at.life);
   assert.ok((await words("#detail h3")).includes(size));
+  assert.equal(await page.evaluate(() => document.activeElement.id), "plot"); /* keys go on from here */
 });
 
 test("a click on the segments shows the same block in the timeline", async () => {

@@ -25,7 +25,7 @@ export function training(events) {
     const filling = live.length < 300 || (Math.floor(trace.length / 5000) % 2 === 0 && live.length < 2500);
     if (filling || r() < 0.45) {
       const k = Math.floor(r() * 200), size = sizes[(k * 7 + Math.floor(r() * 3)) % 400], bin = bins.get(size);
-      const b = {size, stack: stacks[k], address: bin && bin.length ? bin.pop() : top};
+      const b = {size, stack: k, address: bin && bin.length ? bin.pop() : top};
       if (b.address === top) top += size;
       entry("alloc", b);
       live.push(b);
@@ -38,9 +38,9 @@ export function training(events) {
     }
   }
   const size = Math.ceil((top - base) / (20 * 2 ** 20)) * 20 * 2 ** 20, blocks = [];
-  trace[0] = {action: "segment_map", addr: base, size, stream: 0, time_us: 1e15, frames: stacks[0]};
+  trace[0] = {action: "segment_map", addr: base, size, stream: 0, time_us: 1e15, frames: 0};
   let at = base;
-  const gap = (to) => { if (to > at) blocks.push({address: at, size: to - at, requested_size: 0, state: "inactive", frames: []}); };
+  const gap = (to) => { if (to > at) blocks.push({address: at, size: to - at, requested_size: 0, state: "inactive", frames: null}); };
   for (const b of live.sort((a, c) => a.address - c.address)) {
     gap(b.address);
     blocks.push({address: b.address, size: b.size, requested_size: b.size, state: "active_allocated", frames: b.stack});
@@ -48,8 +48,8 @@ export function training(events) {
   }
   gap(base + size);
   return {
-    segments: [{device: 0, address: base, total_size: size, stream: 0, segment_type: "large", segment_pool_id: [0, 0], is_expandable: true, frames: stacks[0], blocks}],
-    device_traces: [trace], allocator_settings: settings, external_annotations: [],
+    segments: [{device: 0, address: base, total_size: size, stream: 0, segment_type: "large", segment_pool_id: [0, 0], is_expandable: true, frames: 0, blocks}],
+    device_traces: [trace], stacks, allocator_settings: settings, external_annotations: [],
   };
 }
 

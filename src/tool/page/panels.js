@@ -19,7 +19,7 @@ const panels = (() => {
     return el("ol", {class: "stack"}, frames.map((f) => {
       const {name, file, line} = model.frame(m, f);
       return el("li", {class: f === own ? "own" : null, title: file},
-        el("b", {}, name || "?"), " ", el("span", {}, file ? `${file}:${line}` : ""));
+        el("b", {}, name || "?"), " ", el("span", {}, file ? `${file.split(/(?:site|dist)-packages\//).pop()}:${line}` : ""));
     }));
   }
 

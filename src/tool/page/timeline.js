@@ -15,21 +15,20 @@ const timeline = (() => {
     /* ---- across: moments or microseconds ---- */
 
     const timed = () => app.across === "time";
-    const length = () => timed() ? Math.max(1, m.times[m.entries]) : Math.max(1, m.entries + 1);
+    const length = () => timed() ? Math.max(1, m.times[m.entries]) : m.entries + 1;
     const xOf = (e) => timed() ? m.times[e] : e + 0.5;
-    /* The first moment at or behind x. */
+    /* The moment that x shows: memory after all entries up to then. */
     function momentOf(x) {
       if (!timed()) return Math.min(m.entries, Math.max(0, Math.floor(x)));
       let lo = 0, hi = m.entries;
-      while (lo < hi) { const mid = lo + hi >> 1; if (m.times[mid] < x) lo = mid + 1; else hi = mid; }
+      while (lo < hi) { const mid = lo + hi >> 1; if (m.times[mid] <= x) lo = mid + 1; else hi = mid; }
       return lo;
     }
 
     function bounds(width) {
       const out = new Int32Array(width + 1);
       for (let c = 0; c <= width; c++) out[c] = momentOf(view.x0 + (view.x1 - view.x0) * c / width);
-      if (timed()) for (let c = 0; c < width; c++) if (out[c] === out[c + 1] && m.times[out[c]] > view.x0 + (view.x1 - view.x0) * (c + 1) / width && out[c] > 0) out[c]--;
-      if (timed()) for (let c = 1; c <= width; c++) out[c] = Math.max(out[c], out[c - 1]);
+      if (out[width] === m.entries) out[width]++;
       return out;
     }
 
@@ -137,6 +136,7 @@ const timeline = (() => {
       ctx.lineWidth = 1.5 * ratio;
       for (const k of m.ooms) {
         const x = Math.round(u.valToPos(xOf(k.entry), "x", true));
+        if (x < bbox.left || x > bbox.left + bbox.width) continue;
         const wish = u.valToPos(m.reserved[k.entry] + k.size, "y", true), now = u.valToPos(m.reserved[k.entry], "y", true);
         ctx.setLineDash([5 * ratio, 3 * ratio]);
         ctx.beginPath();
@@ -281,7 +281,6 @@ const timeline = (() => {
         if (event.button !== 0) return;
         pressed = {x: event.clientX, y: event.clientY, view: {...view}, moved: false};
         over.setPointerCapture(event.pointerId);
-        plot.focus({preventScroll: true});
       });
       over.addEventListener("pointermove", (event) => {
         const p = pixels(event);

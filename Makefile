@@ -225,7 +225,7 @@ test: check ## The same as check.
 
 # Check kills a test after 4 seconds; sanitizers are slower than that is meant for.
 scale := $(if $(filter asan ubsan tsan cov debug,$(V)),10,4)
-run = GRANARY_TEST_FAKES=$(abspath $(B)/test/fake) CK_TIMEOUT_MULTIPLIER=$(scale) \
+run = GRANARY_TEST_FAKES=$(abspath $(B)/test/fake) GRANARY_TEST_GOLDEN=$(abspath test/golden) CK_TIMEOUT_MULTIPLIER=$(scale) \
       ASAN_OPTIONS=$${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=0} \
       TSAN_OPTIONS=$${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
 
@@ -294,8 +294,13 @@ $(B)/%.cpp.abi: %.cpp $(B)/flags $(B)/toolkit | $(first)
 	@mkdir -p $(@D)
 	$(call say,CXX)$(CXX) -std=c++17 $(common) $(CXXFLAGS) -Itest $(cuda_include) -c $< -o $@
 
-tool-check: $(tool) ## Run the tool on good and bad input and look at its words and exit status.
-	@test/tool/check.sh $(tool)
+tool-check: $(tool) $(B)/test/tool/jobs ## Run the tool on good and bad input and look at its words and exit status.
+	@test/tool/check.sh $(tool) $(B)/test/tool/jobs
+
+# Its functions are in its dynamic symbols, so that stacks have names without libdw.
+$(B)/test/tool/jobs: test/tool/jobs.c $(B)/flags $(static) | $(first)
+	@mkdir -p $(@D)
+	$(call say,LD)$(CC) $(cflags) -rdynamic $(LDFLAGS) $< $(static) $(libs) -o $@
 
 page-check: $(tool) ## Look at a report in headless Chromium (needs: make deps WITH='chromium nodejs npm').
 	@test/page/run.sh $(abspath $(tool)) $(abspath build/page-check) $(SNAPSHOTS)
@@ -344,7 +349,8 @@ lint-size:
 	@wc -l $(formatted) Makefile | awk '$$2 != "total" && $$1 > 600 {print $$2 ": " $$1 " lines, more than 600"; bad = 1} END {exit bad}'
 
 # Ledger functions that tell nothing new, so that several places may call them.
-LEDGER_READS := gr_ledger_init gr_ledger_reserved gr_ledger_read gr_ledger_check gr_ledger_settle gr_ledger_active
+LEDGER_READS := gr_ledger_init gr_ledger_reserved gr_ledger_read gr_ledger_check gr_ledger_settle gr_ledger_active \
+                gr_ledger_stop gr_ledger_go gr_ledger_look gr_ledger_fini
 lint-ledger:
 	@awk -v reads='$(LEDGER_READS)' -f test/lint/ledger.awk $(filter-out src/ledger/% src/tool/%,$(call files,src,%.c %.h))
 

@@ -9,7 +9,10 @@
 #include "heap/reclaim.h"
 #include "heap/scope.h"
 #include "policy/config.h"
-#include "report/words.h"
+#include "report/explain.h"
+#include "report/fault.h"
+#include "report/holders.h"
+#include "report/save.h"
 
 #define QUOTE(x) #x
 #define VERSION(major, minor, patch) QUOTE(major) "." QUOTE(minor) "." QUOTE(patch)
@@ -40,61 +43,13 @@ const char *granary_status_sentence(int status) {
 
 /* ---- failures ----------------------------------------------------------------------------- */
 
-static void begin_fault(struct granary_fault *fault, const char *call, int status) {
-    *fault = (struct granary_fault){.struct_size = sizeof(*fault), .status = status};
-    gr_text_put(fault->call, sizeof(fault->call), "%s", call);
-}
-
-/* A refusal of the driver: entry point and code go into the fault. */
-static void add_refusal(struct granary_fault *fault, struct gr_driver *driver) {
-    char code_name[GR_CODE_NAME_ROOM];
-    gr_cu_result code;
-    int entry = gr_driver_last(driver, &code);
-    if (entry < 0) return;
-    fault->driver_code = code;
-    gr_text_put(fault->driver_call, sizeof(fault->driver_call), "%s", gr_driver_entry_name(entry));
-    if (!fault->text[0])
-        gr_text_put(fault->text, sizeof(fault->text), "%s answered %s (%d)", fault->driver_call,
-                    gr_driver_code_name(driver, code, code_name), code);
-}
-
-static int keep(granary *g, struct granary_fault *fault) {
-    switch (fault->status) {
-    case GRANARY_DRIVER:
-    case GRANARY_LOST:
-    case GRANARY_UNSUPPORTED: add_refusal(fault, &g->driver); break;
-    default: break;
-    }
-    if (!fault->text[0])
-        gr_text_put(fault->text, sizeof(fault->text), "%s", granary_status_sentence(fault->status));
-    gr_lock_take(&g->fault_lock);
-    g->fault = *fault;
-    gr_lock_give(&g->fault_lock);
-    return fault->status;
-}
-
 /* Keeps a failure with its words and returns its status. */
 static int GR_PRINTF(4, 5) fail(granary *g, const char *call, int status, const char *format, ...) {
-    struct granary_fault fault;
     va_list arguments;
-    begin_fault(&fault, call, status);
     va_start(arguments, format);
-    gr_text_add_list(fault.text, sizeof(fault.text), format, arguments);
+    status = gr_fault_say(g, call, status, format, arguments);
     va_end(arguments);
-    return keep(g, &fault);
-}
-
-/* Copies a struct of ours into one of the caller's, which may be of an older, shorter version. */
-static int copy_out(granary *g, const char *call, void *out, const void *from, size_t size) {
-    size_t theirs;
-    if (!out) return fail(g, call, GRANARY_INVALID, "out is NULL");
-    memcpy(&theirs, out, sizeof(theirs));
-    if (theirs < sizeof(theirs) || theirs > 65536)
-        return fail(g, call, GRANARY_INVALID, "struct_size is %zu; set it to sizeof the struct", theirs);
-    memcpy(out, from, gr_min(theirs, size));
-    memcpy(out, &theirs, sizeof(theirs));
-    if (theirs > size) memset((char *)out + size, 0, theirs - size);
-    return GRANARY_OK;
+    return status;
 }
 
 int granary_last_fault(granary *g, struct granary_fault *out) {
@@ -103,7 +58,7 @@ int granary_last_fault(granary *g, struct granary_fault *out) {
     gr_lock_take(&g->fault_lock);
     fault = g->fault;
     gr_lock_give(&g->fault_lock);
-    return copy_out(g, "granary_last_fault", out, &fault, sizeof(fault));
+    return gr_fault_copy_out(g, "granary_last_fault", out, &fault, sizeof(fault));
 }
 
 /* ---- options, opening, closing ------------------------------------------------------------ */
@@ -149,6 +104,12 @@ static int read_options(const struct granary_options *given, struct granary_opti
                     options->limit_fraction);
         return GRANARY_INVALID;
     }
+    if (!(options->garbage_collection_threshold >= 0 && options->garbage_collection_threshold < 1)) {
+        gr_text_put(reason, GR_REASON_ROOM,
+                    "options.garbage_collection_threshold is %g; it is 0 or lies between 0 and 1",
+                    options->garbage_collection_threshold);
+        return GRANARY_INVALID;
+    }
     if ((unsigned)options->capture_reuse > GRANARY_REUSE_GRAPH ||
         (unsigned)options->capture_marker > GRANARY_MARKER_EMPTY_NODE) {
         gr_text_put(reason, GR_REASON_ROOM,
@@ -162,12 +123,26 @@ static int read_options(const struct granary_options *given, struct granary_opti
                     options->reclaim, (int)GRANARY_RECLAIM_EAGER, options->extent_bytes);
         return GRANARY_INVALID;
     }
+    if ((unsigned)options->history > GRANARY_HISTORY_ALL ||
+        (unsigned)options->history_stacks > GRANARY_STACKS_ALL) {
+        gr_text_put(reason, GR_REASON_ROOM,
+                    "options.history is %d and history_stacks %d; the most are %d and %d", options->history,
+                    options->history_stacks, (int)GRANARY_HISTORY_ALL, (int)GRANARY_STACKS_ALL);
+        return GRANARY_INVALID;
+    }
     if (options->max_split_size < GR_SIZING_LARGE_SEGMENT) {
         gr_text_put(reason, GR_REASON_ROOM, "options.max_split_size is %zu; the least is %zu",
                     options->max_split_size, GR_SIZING_LARGE_SEGMENT);
         return GRANARY_INVALID;
     }
     return GRANARY_OK;
+}
+
+/* What is told from the start. */
+static bool start_reports(granary *g, const struct granary_options *options) {
+    return gr_save_prepare(g, options->oom_snapshot) &&
+           gr_dump_record(g, options->history, options->history_stacks, options->history_entries) ==
+               GRANARY_OK;
 }
 
 int granary_open(int device, const struct granary_options *given, granary **out) {
@@ -180,6 +155,10 @@ int granary_open(int device, const struct granary_options *given, granary **out)
     if (status == GRANARY_OK) {
         g = gr_host_take(1, sizeof(*g), 64);
         status = g ? gr_heap_open(g, &options, device, reason) : GRANARY_HOST_MEMORY;
+        if (status == GRANARY_OK && !start_reports(g, &options)) {
+            gr_heap_close(g);
+            status = GRANARY_HOST_MEMORY;
+        }
     }
     if (status == GRANARY_OK) {
         g->fault.struct_size = sizeof(g->fault);
@@ -188,7 +167,7 @@ int granary_open(int device, const struct granary_options *given, granary **out)
     }
     gr_host_give(g);
     if (options.fault) {
-        begin_fault(options.fault, "granary_open", status);
+        gr_fault_begin(options.fault, "granary_open", status);
         gr_text_put(options.fault->text, sizeof(options.fault->text), "%s",
                     reason[0] ? reason : granary_status_sentence(status));
     }
@@ -213,23 +192,69 @@ int granary_get_facts(granary *g, struct granary_facts *out) {
                                  .simulated = g->driver.simulated};
     gr_text_put(copy.name, sizeof(copy.name), "%s", facts->name);
     gr_text_put(copy.expandable_reason, sizeof(copy.expandable_reason), "%s", g->expandable_reason);
-    return copy_out(g, "granary_get_facts", out, &copy, sizeof(copy));
+    return gr_fault_copy_out(g, "granary_get_facts", out, &copy, sizeof(copy));
 }
 
 /* ---- allocation --------------------------------------------------------------------------- */
 
+/* Called with no lock held. */
+static void call_reliefs(granary *g, size_t size, granary_stream stream) {
+    struct gr_callback_run run;
+    struct gr_callback at = {0};
+    if (!gr_callback_begin(&g->callbacks, &run)) return;
+    while (gr_callback_next(&g->callbacks, false, &at)) (void)at.relief(g, size, stream, at.context);
+    gr_callback_end(&g->callbacks, &run);
+}
+
+static void call_observers(granary *g, const struct granary_shortfall *shortfall) {
+    struct gr_callback_run run;
+    struct gr_callback at = {0};
+    if (!gr_callback_begin(&g->callbacks, &run)) return;
+    while (gr_callback_next(&g->callbacks, true, &at)) at.observer(g, shortfall, at.context);
+    gr_callback_end(&g->callbacks, &run);
+}
+
 static int fail_alloc(granary *g, int status, size_t size, const struct granary_shortfall *shortfall) {
     struct granary_fault fault;
-    begin_fault(&fault, "granary_alloc", status);
+    gr_fault_begin(&fault, "granary_alloc", status);
     if (status == GRANARY_INVALID) {
         gr_text_put(fault.text, sizeof(fault.text), "size %zu is above %zu, the most any device could hold",
                     size, GR_SIZING_MAX);
     } else if (status == GRANARY_OUT_OF_MEMORY || status == GRANARY_OVER_LIMIT ||
                status == GRANARY_ADDRESS_SPACE) {
         fault.shortfall = *shortfall;
-        gr_words_shortfall(fault.text, sizeof(fault.text), status, g->driver.facts.device, shortfall);
+        gr_holders_fill(g, &fault.shortfall);
+        gr_explain_line(fault.text, sizeof(fault.text), &fault.shortfall);
+        gr_save_out_of_memory(g, &fault);
+        (void)gr_fault_keep(g, &fault);
+        call_observers(g, &fault.shortfall);
+        return status;
     }
-    return keep(g, &fault);
+    return gr_fault_keep(g, &fault);
+}
+
+static inline int alloc(granary *g, size_t size, granary_stream stream, void **out) {
+    struct granary_shortfall shortfall;
+    int status = GR_LIKELY(atomic_load_explicit(&g->routing, memory_order_acquire) == 0)
+                     ? gr_heap_alloc(g, size, stream, out, &shortfall)
+                     : gr_heap_alloc_routed(g, size, stream, false, out, &shortfall);
+    if (GR_LIKELY(status == GRANARY_OK)) return GRANARY_OK;
+    if (status == GR_HEAP_ASK) {
+        call_reliefs(g, size, stream);
+        status = gr_heap_alloc_routed(g, size, stream, true, out, &shortfall);
+        if (status == GRANARY_OK) return GRANARY_OK;
+    }
+    *out = NULL;
+    return fail_alloc(g, status, size, &shortfall);
+}
+
+/* With history: who asks is noted before any lock is taken. */
+static int __attribute__((noinline)) alloc_watched(granary *g, size_t size, granary_stream stream, void **out,
+                                                   struct gr_history *history, const void *caller) {
+    struct gr_note before = gr_history_enter(history, false, caller);
+    int status = alloc(g, size, stream, out);
+    gr_stacks_leave(before);
+    return status;
 }
 
 int granary_alloc(granary *g, size_t size, granary_stream stream, void **out) {
@@ -238,18 +263,10 @@ int granary_alloc(granary *g, size_t size, granary_stream stream, void **out) {
         *out = NULL;
         return GRANARY_OK;
     }
-    struct granary_shortfall shortfall;
-    int status;
-    if (GR_LIKELY(atomic_load_explicit(&g->routing, memory_order_acquire) == 0)) {
-        status = gr_heap_alloc(g, &g->own, size, stream, out, &shortfall);
-    } else {
-        struct gr_heap *heap = gr_scope_heap(g, stream);
-        status = gr_heap_alloc(g, heap, size, stream, out, &shortfall);
-        gr_scope_leave(heap);
-    }
-    if (GR_LIKELY(status == GRANARY_OK)) return GRANARY_OK;
-    *out = NULL;
-    return fail_alloc(g, status, size, &shortfall);
+    struct gr_history *history = atomic_load_explicit(&g->ledger.watching, memory_order_acquire);
+    if (GR_UNLIKELY(history != NULL))
+        return alloc_watched(g, size, stream, out, history, __builtin_return_address(0));
+    return alloc(g, size, stream, out);
 }
 
 static int fail_pointer(granary *g, const char *call, int status, const void *ptr) {
@@ -260,10 +277,20 @@ static int fail_pointer(granary *g, const char *call, int status, const void *pt
         g->driver.facts.device);
 }
 
+static int __attribute__((noinline))
+free_watched(granary *g, void *ptr, struct gr_history *history, const void *caller) {
+    struct gr_note before = gr_history_enter(history, true, caller);
+    int status = gr_heap_free(g, (gr_addr)(uintptr_t)ptr);
+    gr_stacks_leave(before);
+    return status;
+}
+
 int granary_free(granary *g, void *ptr) {
     if (GR_UNLIKELY(!g)) return GRANARY_INVALID;
     if (GR_UNLIKELY(!ptr)) return GRANARY_OK;
-    int status = gr_heap_free(g, (gr_addr)(uintptr_t)ptr);
+    struct gr_history *history = atomic_load_explicit(&g->ledger.watching, memory_order_acquire);
+    int status = GR_LIKELY(history == NULL) ? gr_heap_free(g, (gr_addr)(uintptr_t)ptr)
+                                            : free_watched(g, ptr, history, __builtin_return_address(0));
     return GR_LIKELY(status == GRANARY_OK) ? GRANARY_OK : fail_pointer(g, "granary_free", status, ptr);
 }
 
@@ -284,10 +311,14 @@ int granary_size_of(granary *g, const void *ptr, size_t *out) {
 int granary_trim(granary *g, size_t keep_bytes, size_t *released) {
     if (!g) return GRANARY_INVALID;
     size_t freed = 0;
+    struct gr_history *history = atomic_load_explicit(&g->ledger.watching, memory_order_acquire);
+    struct gr_note before = {0};
     gr_heap_complete(g, gr_defer_reap(&g->defer));
+    if (history) before = gr_history_enter(history, true, __builtin_return_address(0));
     gr_lock_take(&g->miss);
     int status = gr_reclaim_trim(g, keep_bytes, &freed);
     gr_lock_give(&g->miss);
+    if (history) gr_stacks_leave(before);
     if (released) *released = freed;
     if (status == GRANARY_BUSY)
         return fail(g, "granary_trim", status, "a capture is open; trim when it has ended");
@@ -384,7 +415,7 @@ int granary_pool_get_stats(granary *g, granary_pool pool, struct granary_pool_st
     struct granary_pool_stats stats = {.struct_size = sizeof(stats)};
     int status = gr_private_read(g, pool, &stats);
     if (status != GRANARY_OK) return fail_pool(g, "granary_pool_get_stats", status, pool);
-    return copy_out(g, "granary_pool_get_stats", out, &stats, sizeof(stats));
+    return gr_fault_copy_out(g, "granary_pool_get_stats", out, &stats, sizeof(stats));
 }
 
 int granary_scope_begin(granary *g, granary_pool pool, granary_stream_match match, void *context,
@@ -433,7 +464,7 @@ int granary_get_stats(granary *g, struct granary_stats *out) {
     if (!g) return GRANARY_INVALID;
     struct granary_stats stats = {.struct_size = sizeof(stats)};
     gr_heap_read(g, &stats);
-    return copy_out(g, "granary_get_stats", out, &stats, sizeof(stats));
+    return gr_fault_copy_out(g, "granary_get_stats", out, &stats, sizeof(stats));
 }
 
 int granary_reset_peaks(granary *g) {
@@ -448,7 +479,65 @@ int granary_get_driver_calls(granary *g, struct granary_driver_calls *out) {
     if (!g) return GRANARY_INVALID;
     struct granary_driver_calls calls = {.struct_size = sizeof(calls)};
     gr_driver_calls(&g->driver, &calls);
-    return copy_out(g, "granary_get_driver_calls", out, &calls, sizeof(calls));
+    return gr_fault_copy_out(g, "granary_get_driver_calls", out, &calls, sizeof(calls));
+}
+
+/* ---- shortfalls and callbacks --------------------------------------------------------------- */
+
+enum granary_shortage granary_shortage_of(const struct granary_shortfall *shortfall) {
+    return shortfall ? gr_explain_kind(shortfall) : GRANARY_SHORTAGE_FULL;
+}
+
+const char *granary_shortage_name(int shortage) {
+    switch (shortage) {
+#define NAME(name, value, sentence) \
+    case value: return "GRANARY_SHORTAGE_" #name;
+        GRANARY_SHORTAGE_MAP(NAME)
+#undef NAME
+    }
+    return "GRANARY_SHORTAGE_?";
+}
+
+const char *granary_shortage_sentence(int shortage) {
+    switch (shortage) {
+#define SENTENCE(name, value, sentence) \
+    case value: return sentence;
+        GRANARY_SHORTAGE_MAP(SENTENCE)
+#undef SENTENCE
+    }
+    return "not a kind of shortage";
+}
+
+int granary_explain(const struct granary_shortfall *shortfall, char *buffer, size_t room) {
+    if (!shortfall || !buffer || room == 0 || shortfall->struct_size < sizeof(*shortfall))
+        return GRANARY_INVALID;
+    gr_explain_all(buffer, room, shortfall);
+    return GRANARY_OK;
+}
+
+static int add_callback(granary *g, const char *call, granary_relief relief, granary_observer observer,
+                        void *context, granary_callback *out) {
+    if (!g) return GRANARY_INVALID;
+    if (!out || (!relief && !observer))
+        return fail(g, call, GRANARY_INVALID, "%s is NULL", out ? "the function" : "out");
+    int status = gr_callback_add(&g->callbacks, relief, observer, context, out);
+    return status == GRANARY_OK ? GRANARY_OK : fail(g, call, status, "%s", "");
+}
+
+int granary_relief_add(granary *g, granary_relief relief, void *context, granary_callback *out) {
+    return add_callback(g, "granary_relief_add", relief, NULL, context, out);
+}
+
+int granary_observer_add(granary *g, granary_observer observer, void *context, granary_callback *out) {
+    return add_callback(g, "granary_observer_add", NULL, observer, context, out);
+}
+
+int granary_callback_remove(granary *g, granary_callback callback) {
+    if (!g) return GRANARY_INVALID;
+    int status = gr_callback_remove(&g->callbacks, callback);
+    return status == GRANARY_OK ? GRANARY_OK
+                                : fail(g, "granary_callback_remove", status, "callback %llu is unknown",
+                                       (unsigned long long)callback);
 }
 
 const char *granary_verify(granary *g) {

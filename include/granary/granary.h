@@ -78,7 +78,8 @@ extern "C" {
     X(ADDRESS_SPACE, -15, "the process has no device address space left")              \
     X(UNKNOWN_POOL, -16, "there is no such pool, or it was released")                  \
     X(WRONG_CAPTURE, -17, "the block belongs to another capture, which is still open") \
-    X(ORDER, -18, "scopes end in the reverse order of their beginning")
+    X(ORDER, -18, "scopes end in the reverse order of their beginning")                \
+    X(WRITE, -19, "what was written could not be stored")
 
 enum granary_status {
 #define GRANARY_STATUS_ENUM(name, value, sentence) GRANARY_##name = value,
@@ -125,6 +126,24 @@ enum granary_capture_marker { GRANARY_MARKER_TERMINALS = 0, GRANARY_MARKER_EMPTY
  * of 32 MiB or a 128th. EAGER: before any new memory is made. */
 enum granary_reclaim { GRANARY_RECLAIM_OFF = 0, GRANARY_RECLAIM_PRESSURE = 1, GRANARY_RECLAIM_EAGER = 2 };
 
+/* What is remembered of the past (see "history"). OFF: nothing. STATE: who asked for each block that is
+ * live. ALLOC: also every event; stacks are taken at allocations, and frees show that of their block.
+ * ALL: also at frees. */
+enum granary_history_level {
+    GRANARY_HISTORY_OFF = 0,
+    GRANARY_HISTORY_STATE = 1,
+    GRANARY_HISTORY_ALLOC = 2,
+    GRANARY_HISTORY_ALL = 3
+};
+
+/* Whose frames are taken; a sum. */
+enum granary_stacks {
+    GRANARY_STACKS_NONE = 0,
+    GRANARY_STACKS_C = 1,      /* C and C++ */
+    GRANARY_STACKS_PYTHON = 2, /* when the process runs Python, 3.9 or later */
+    GRANARY_STACKS_ALL = 3
+};
+
 struct granary_fault;
 
 /* What a handle is opened with. Set it up with granary_options_init, change what you need. */
@@ -145,6 +164,15 @@ struct granary_options {
     int capture_reuse;         /* enum granary_capture_reuse, default GRANARY_REUSE_STREAM */
     int capture_marker;        /* enum granary_capture_marker, default GRANARY_MARKER_TERMINALS */
     struct granary_fault *fault; /* where a failing granary_open writes its words; default NULL */
+    int history;                 /* enum granary_history_level, from the start. default OFF */
+    int history_stacks;          /* sum of enum granary_stacks. default GRANARY_STACKS_ALL */
+    size_t history_entries;      /* events kept. default 100000 */
+    const char *oom_snapshot;    /* file for a snapshot at out-of-memory, see "snapshots". default NULL, and
+                                    then the environment variable GRANARY_OOM_SNAPSHOT */
+    /* At a miss, while more than this part of the limit (without one: of the device's memory) is held,
+     * idle memory of large blocks is given back, the longest unused first. 0 (default): never */
+    double garbage_collection_threshold;
+    int no_caching; /* 1: every block is made by the driver and given back at once. default 0 */
 };
 
 /* Fills in the defaults.  Driver: never.  Capture: allowed.  Fails: never. */
@@ -161,7 +189,8 @@ struct granary_option_error {
  * that are named change, and on an error none does. Keys: expandable_segments (True, False),
  * max_split_size_mb (MiB, at least 20), graph_capture_record_stream_reuse (True, False), per_process_memory_fraction (0 to 1), memory_limit
  * (a size with a unit: 512MiB, 10GiB, 1000000), reclaim (off, pressure, eager), extent_mb (MiB, at least
- * 2: with 2 a job fits the smallest card, but kernels lose up to a fifth of their bandwidth). source names the origin of the string in messages
+ * 2: with 2 a job fits the smallest card, but kernels lose up to a fifth of their bandwidth), history (off,
+ * state, alloc, all), history_stacks (none, c, python, all), history_entries (a whole number). source names the origin of the string in messages
  * and may be NULL, as may error.
  * Driver: never.  Capture: allowed.  Fails: INVALID, OPTION. */
 GRANARY_API int granary_options_parse(struct granary_options *options, const char *string, const char *source,
@@ -338,6 +367,7 @@ struct granary_stats {
     int64_t out_of_memory;                 /* allocations that failed for want of memory */
     int64_t moved_extents, moved_bytes;    /* idle memory taken from one place to serve another */
     int64_t maps, unmaps;                  /* runs of address space backed, given up */
+    int64_t collected_bytes;               /* given back because they lay idle longest */
 };
 /* A consistent view: all figures belong to one moment.
  * Driver: asks events while blocks are pending.  Capture: allowed.  Fails: INVALID. */
@@ -358,22 +388,81 @@ GRANARY_API int granary_get_driver_calls(granary *g, struct granary_driver_calls
 
 /* ---- failures ----------------------------------------------------------------------------- */
 
-/* What an allocation that failed for want of memory found. Sums agree with the statistics of that
- * moment. */
+/* What an allocation tries, in this order, when its pool has no block that fits. The last column ends
+ * the sentence "tried: ...". */
+#define GRANARY_RUNG_MAP(X)                 \
+    X(POOL, 0, "the pool")                  \
+    X(EVENTS, 1, "pending blocks")          \
+    X(CALLBACKS, 2, "callbacks")            \
+    X(GARBAGE, 3, "garbage collection")     \
+    X(CACHE, 4, "the handle cache")         \
+    X(GROW, 5, "the driver")                \
+    X(RECLAIM, 6, "idle memory elsewhere")  \
+    X(WAIT, 7, "waiting for other streams") \
+    X(LENDING, 8, "pools that lend")        \
+    X(TRIM, 9, "giving back all that is idle")
+
+enum granary_rung {
+#define GRANARY_RUNG_ENUM(name, value, words) GRANARY_RUNG_##name = value,
+    GRANARY_RUNG_MAP(GRANARY_RUNG_ENUM)
+#undef GRANARY_RUNG_ENUM
+};
+
+/* Memory of one stream, in all pools; pending: of any pool, waiting for work on this stream. */
+struct granary_shortfall_stream {
+    granary_stream stream;
+    size_t live_bytes, free_bytes, pending_bytes;
+};
+
+/* Who holds live memory, by tag or stack; known while history is recorded. */
+struct granary_holder {
+    char name[192]; /* the tag; or the innermost frames, "f (file.c:12) < g (file.c:34)". "": not known */
+    size_t bytes, blocks;
+};
+
+/* What an allocation that failed for want of memory found, in one moment in which no call on any
+ * thread was half done:
+ *
+ *      live + pending + the five kinds of free = reserved; and reserved + handle cache = held
+ *
+ * as in granary_stats of the same moment. What the driver says of the device may be a little older. */
 struct granary_shortfall {
     size_t struct_size;
+    int status; /* OUT_OF_MEMORY, OVER_LIMIT or ADDRESS_SPACE */
+    int device;
+    /* the request */
+    granary_stream stream;
+    granary_pool pool;      /* 0: the default one */
     size_t requested_bytes; /* as asked for */
     size_t rounded_bytes;   /* as it would have been handed out */
     size_t grow_bytes;      /* physical memory that was missing for it */
-    size_t allocated_bytes, active_bytes, reserved_bytes, handle_cache_bytes;
-    size_t largest_free_bytes;    /* largest free block of the pool that was asked */
-    size_t free_same_pool_bytes;  /* free, in the pool that was asked */
-    size_t free_other_pool_bytes; /* free, in pools of other streams and the other class */
-    size_t pending_bytes;         /* freed, but other streams may still use them; part of active */
-    size_t limit_bytes;           /* the limit in force, or GRANARY_UNLIMITED */
-    size_t device_free_bytes;     /* as the driver says, all processes counted */
+    unsigned rungs;         /* what was tried: 1 << enum granary_rung */
+    /* what this handle holds */
+    size_t allocated_bytes, active_bytes, reserved_bytes; /* live; live and pending; all */
+    size_t pending_bytes;                                 /* freed, but other streams may still use them */
+    size_t free_same_pool_bytes;   /* free in the pool that was asked: its stream, its class */
+    size_t free_other_class_bytes; /* free for this stream, blocks of the other class */
+    size_t free_other_stream_bytes;
+    size_t free_private_bytes; /* free in private pools; for a request to one: in all pools but this */
+    size_t free_graph_bytes;   /* the same, but of pools that graphs were captured into: not to be moved */
+    size_t handle_cache_bytes;
+    size_t largest_free_bytes;       /* largest free block of the pool that was asked */
+    size_t largest_free_other_bytes; /* and of all others */
+    size_t idle_bytes; /* of all free ones: what no block pins and could be moved or given back */
+    /* what there is */
+    size_t limit_bytes;       /* the limit in force, or GRANARY_UNLIMITED */
+    size_t device_free_bytes; /* as the driver says, all processes counted */
     size_t device_total_bytes;
-    size_t reserved_address_bytes;
+    size_t foreign_bytes; /* what others hold: other processes, and CUDA itself in this one */
+    size_t reserved_address_bytes, ranges;
+    /* settings in force */
+    int expandable_segments, reclaim, capture_reuse;
+    size_t extent_bytes;
+    unsigned open_captures;
+    /* the streams that hold most, the largest first, and how many there are in all */
+    struct granary_shortfall_stream streams[8];
+    size_t stream_count;
+    struct granary_holder holders[4]; /* the largest first; those that are not known have no bytes */
 };
 
 /* The last failure on this handle: which call, what was wrong, and for a driver refusal the entry
@@ -389,6 +478,145 @@ struct granary_fault {
 };
 /* Driver: never.  Capture: allowed.  Fails: INVALID. */
 GRANARY_API int granary_last_fault(granary *g, struct granary_fault *out);
+
+/* Which kind of out-of-memory it is. */
+#define GRANARY_SHORTAGE_MAP(X)                                                    \
+    X(TOO_LARGE, 0, "the request is larger than the device")                       \
+    X(FULL, 1, "the device is full")                                               \
+    X(OVER_LIMIT, 2, "the limit is reached")                                       \
+    X(FOREIGN, 3, "others hold the device's memory")                               \
+    X(PENDING, 4, "freed memory is still in use on other streams")                 \
+    X(FRAGMENTED, 5, "free memory is in pieces")                                   \
+    X(OTHER_CLASS, 6, "free memory is stranded in blocks of the other size class") \
+    X(OTHER_STREAMS, 7, "free memory is stranded on other streams")                \
+    X(PRIVATE_POOLS, 8, "free memory is stranded in private pools")                \
+    X(ADDRESS_SPACE, 9, "the process has no device addresses left")
+
+enum granary_shortage {
+#define GRANARY_SHORTAGE_ENUM(name, value, sentence) GRANARY_SHORTAGE_##name = value,
+    GRANARY_SHORTAGE_MAP(GRANARY_SHORTAGE_ENUM)
+#undef GRANARY_SHORTAGE_ENUM
+};
+
+/* The kind, "GRANARY_SHORTAGE_FULL" and its sentence; never NULL, also for what is no kind.
+ * Driver: never.  Capture: allowed.  Fails: never. */
+GRANARY_API enum granary_shortage granary_shortage_of(const struct granary_shortfall *shortfall);
+GRANARY_API const char *granary_shortage_name(int shortage);
+GRANARY_API const char *granary_shortage_sentence(int shortage);
+
+/* Explains a shortfall, of this process or of another, in a few lines of text: which kind it is, where
+ * the memory is and who holds it, what was tried, and the one change that is most likely to help.
+ * Cut to fit; 2048 bytes are enough.
+ * Driver: never.  Capture: allowed.  Fails: INVALID. */
+GRANARY_API int granary_explain(const struct granary_shortfall *shortfall, char *buffer, size_t room);
+
+/* Callbacks, on the thread that allocates and with no lock held. They may call any function of
+ * granary; what that thread allocates meanwhile calls nobody back. One that another thread is calling
+ * may still be under way when granary_callback_remove returns.
+ * A relief is called at a miss, before memory is taken from the driver or from elsewhere: it may free
+ * what the program keeps for later, and returns whether it has freed anything. An observer is called
+ * when an allocation has failed for want of memory, before granary_alloc returns.
+ * Driver: never.  Capture: allowed.  Fails: INVALID, HOST_MEMORY. */
+typedef uint64_t granary_callback;
+typedef int (*granary_relief)(granary *g, size_t size, granary_stream stream, void *context);
+typedef void (*granary_observer)(granary *g, const struct granary_shortfall *shortfall, void *context);
+GRANARY_API int granary_relief_add(granary *g, granary_relief relief, void *context, granary_callback *out);
+GRANARY_API int granary_observer_add(granary *g, granary_observer observer, void *context,
+                                     granary_callback *out);
+GRANARY_API int granary_callback_remove(granary *g, granary_callback callback);
+
+/* ---- history ------------------------------------------------------------------------------ */
+
+/* How history is kept. Events cost about 0.1 us, and a stack what its frames cost. */
+struct granary_history_options {
+    size_t struct_size; /* sizeof (struct granary_history_options), set by granary_history_options_init */
+    int level;          /* enum granary_history_level. default ALL */
+    int stacks;         /* sum of enum granary_stacks. default GRANARY_STACKS_ALL */
+    size_t entries;     /* events kept, 64 bytes each; of more, the newest. default 100000 */
+};
+GRANARY_API void granary_history_options_init(struct granary_history_options *options);
+
+/* From now on history is kept in this way; options may be NULL: the defaults. Events that are kept
+ * stay, as far as they fit, also when the level is OFF; so do the stacks of live blocks. Stacks are
+ * taken with no lock held. When Python frames are, and the calling thread has given the interpreter's
+ * lock up, it takes that lock: hold no lock that a thread with the interpreter's lock may wait for.
+ * Driver: never.  Capture: allowed.  Fails: INVALID, HOST_MEMORY. */
+GRANARY_API int granary_record_history(granary *g, const struct granary_history_options *options);
+/* Forgets the events.  Driver: never.  Capture: allowed.  Fails: INVALID. */
+GRANARY_API int granary_clear_history(granary *g);
+
+struct granary_history {
+    size_t struct_size;
+    int level, stacks;
+    int64_t entries;         /* events that can be kept */
+    int64_t recorded;        /* since the beginning, or granary_clear_history */
+    int64_t kept, dropped;   /* kept + dropped == recorded */
+    int64_t distinct_stacks; /* each stored once, until the handle closes */
+    int64_t stacks_lost;     /* no room or host memory for them: shown as none */
+    int64_t host_bytes;
+    char unwinder[32]; /* what takes C frames: "libunwind", "backtrace", "none"; "" before the first use */
+    int python;        /* 1: Python frames can be taken */
+};
+/* Driver: never.  Capture: allowed.  Fails: INVALID. */
+GRANARY_API int granary_get_history(granary *g, struct granary_history *out);
+
+/* What the calling thread says about the blocks it allocates, for all handles: a tag (what the memory
+ * is for: "activations") and any text. Both go into events, the tag also into what is known of a
+ * live block. "" for none. previous (may be NULL) receives the words before, to put them back. At most
+ * GRANARY_TAG_ROOM and GRANARY_METADATA_ROOM bytes with the end; a handle tells 4095 tags apart.
+ * Driver: never.  Capture: allowed.  Fails: INVALID (NULL, or too long). */
+#define GRANARY_TAG_ROOM 64
+#define GRANARY_METADATA_ROOM 256
+GRANARY_API int granary_set_tag(const char *tag, char previous[GRANARY_TAG_ROOM]);
+GRANARY_API int granary_set_metadata(const char *text, char previous[GRANARY_METADATA_ROOM]);
+
+/* Marks the beginning (start 1) or the end (0) of something that has this name, at most 255 bytes of it.
+ * Nothing happens while no events are recorded.
+ * Driver: never.  Capture: allowed.  Fails: INVALID, HOST_MEMORY. */
+GRANARY_API int granary_annotate(granary *g, const char *name, int start);
+
+/* Who holds most: live and pending blocks of one tag, or of one stack, together. */
+enum granary_holders { GRANARY_BY_TAG = 0, GRANARY_BY_STACK = 1 };
+/* Writes the largest holders, largest first, at most room of them, and how many to *count. Stacks and
+ * tags of blocks are known when history was kept, at any level, as they were allocated.
+ * Driver: asks events while blocks are pending.  Capture: allowed.  Fails: INVALID, HOST_MEMORY. */
+GRANARY_API int granary_get_holders(granary *g, enum granary_holders by, struct granary_holder *out,
+                                    size_t room, size_t *count);
+
+/* ---- snapshots and summaries -------------------------------------------------------------- */
+
+/* PICKLE: what PyTorch's torch.cuda.memory._snapshot() gives, which its tools and
+ * https://pytorch.org/memory_viz open. JSON: the same. Both are described in doc/snapshot.md. */
+enum granary_format { GRANARY_PICKLE = 0, GRANARY_JSON = 1 };
+
+/* Takes the next bytes of what is written: 0, or anything else to stop. Called with no lock held. */
+typedef int (*granary_writer)(void *context, const void *bytes, size_t size);
+
+/* Writes segments, blocks, history and figures of one moment. Other threads are held while blocks are
+ * copied and go on while it is written; host memory is taken for the copy. The file is written under
+ * another name first: whoever looks finds the whole of it or none.
+ * Driver: asks events while blocks are pending.  Capture: allowed.  Fails: INVALID, HOST_MEMORY, WRITE.
+ *
+ * At out-of-memory a snapshot is written by itself when options.oom_snapshot or the environment
+ * variable GRANARY_OOM_SNAPSHOT names a file: %p in it is the process, %d the device, %n the number of
+ * the failure. Without a %n only the first failure of the handle writes. A name that ends with .json
+ * is written as JSON. The call fails in the same way whether or not that works. */
+GRANARY_API int granary_snapshot(granary *g, enum granary_format format, granary_writer writer,
+                                 void *context);
+GRANARY_API int granary_snapshot_file(granary *g, enum granary_format format, const char *path);
+
+/* The table of PyTorch's memory_summary, and below it what granary counts more. room: at least
+ * GRANARY_SUMMARY_ROOM. abbreviated 1: only the rows for both classes together. Of memory and allocations that are not
+ * releasable or oversize, which exist in classic segments only, the current value stands for the peak.
+ * Driver: asks events while blocks are pending.  Capture: allowed.  Fails: INVALID. */
+#define GRANARY_SUMMARY_ROOM 8192
+GRANARY_API int granary_summary(granary *g, int abbreviated, char *buffer, size_t room);
+
+/* One line for a log: "granary: device 0: 1.50 GiB allocated, 2.00 GiB reserved, 512.00 MiB between; ...".
+ * room: at least GRANARY_WATERMARK_ROOM.
+ * Driver: asks events while blocks are pending.  Capture: allowed.  Fails: INVALID. */
+#define GRANARY_WATERMARK_ROOM 256
+GRANARY_API int granary_watermark(granary *g, char *buffer, size_t room);
 
 /* Checks every invariant of the handle. Returns NULL when all hold, else the tag of the first that
  * does not, as named in the headers of the source ("B2"). Slow; for tests and for hunting faults.

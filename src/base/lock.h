@@ -10,7 +10,7 @@
  * costs its sleeper one millisecond, after which it looks for itself.
  *
  * Ranks. A thread takes locks in rising rank only; builds with GR_CHECK assert it (invariant L1).
- *      MISS < LEDGER < POOL < DEFER < LEAF
+ *      DUMP < MISS < LEDGER < POOL < DEFER < LEAF
  * The ledger alone takes several POOL locks at once, and holds the LEDGER lock while it does. */
 #ifndef GR_BASE_LOCK_H
 #define GR_BASE_LOCK_H
@@ -20,7 +20,7 @@
 #include "base/base.h"
 #include "base/check.h"
 
-enum gr_rank { GR_RANK_MISS = 1, GR_RANK_LEDGER = 2, GR_RANK_POOL = 3, GR_RANK_DEFER = 4, GR_RANK_LEAF = 5 };
+enum gr_rank { GR_RANK_DUMP, GR_RANK_MISS, GR_RANK_LEDGER, GR_RANK_POOL, GR_RANK_DEFER, GR_RANK_LEAF };
 
 struct gr_lock {
     atomic_int state;

@@ -24,6 +24,7 @@ struct gr_block *gr_block_split(struct gr_slab *slab, struct gr_block *b, size_t
     rest->size = b->size - size;
     rest->state = b->state;
     rest->epoch = b->epoch;
+    rest->freed = b->freed;
     rest->prev = b;
     rest->next = b->next;
     if (b->next) b->next->prev = rest;
@@ -37,6 +38,7 @@ void gr_block_absorb(struct gr_slab *slab, struct gr_block *b) {
     GR_ASSERT(right && gr_block_end(b) == right->addr, "B1");
     b->size += right->size;
     if (right->epoch > b->epoch) b->epoch = right->epoch;
+    if ((int32_t)(right->freed - b->freed) > 0) b->freed = right->freed; /* the clock goes round */
     b->next = right->next;
     if (b->next) b->next->prev = b;
     right->state = 0;

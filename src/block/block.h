@@ -48,7 +48,11 @@ struct gr_block {
             struct gr_block *parked; /* PENDING: next of the list that it waits in */
         } live;
     } u;
-    uint32_t epoch; /* FREE: of its stream, when its newest part was freed (stream/stream.h) */
+    union {
+        uint32_t epoch; /* FREE: of its stream, when its newest part was freed (stream/stream.h) */
+        uint32_t label; /* LIVE, PENDING: who asked for it, while history is kept (ledger/stacks.h); else 0 */
+    };
+    uint32_t freed; /* FREE: the clock of requests at that moment, while it runs (heap/reclaim.h) */
 };
 _Static_assert(sizeof(struct gr_block) == 64, "a block is one cache line");
 

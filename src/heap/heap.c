@@ -21,8 +21,10 @@ static size_t limit_of(const struct granary_options *options, size_t total) {
 }
 
 static void choose_kind(granary *g, const struct granary_options *options) {
-    g->expandable = options->expandable_segments && g->driver.facts.vmm;
-    if (!options->expandable_segments)
+    g->expandable = options->expandable_segments && g->driver.facts.vmm && !options->no_caching;
+    if (options->no_caching)
+        gr_text_put(g->expandable_reason, sizeof(g->expandable_reason), "nothing is cached");
+    else if (!options->expandable_segments)
         gr_text_put(g->expandable_reason, sizeof(g->expandable_reason), "not asked for");
     else if (!g->driver.facts.vmm)
         gr_text_put(g->expandable_reason, sizeof(g->expandable_reason), "%s", g->driver.facts.vmm_reason);
@@ -33,7 +35,7 @@ int gr_heap_open(granary *g, const struct granary_options *options, int device, 
     int status = gr_driver_open(&g->driver, simulated, device, options->rdma_capable != 0, reason);
     if (status != GRANARY_OK) return status;
     choose_kind(g, options);
-    if (options->expandable_segments && options->strict && !g->expandable) {
+    if (options->expandable_segments && options->strict && !options->no_caching && !g->expandable) {
         gr_text_put(reason, GR_REASON_ROOM, "expandable segments are not available: %s",
                     g->expandable_reason);
         gr_driver_close(&g->driver);
@@ -50,6 +52,7 @@ int gr_heap_open(granary *g, const struct granary_options *options, int device, 
         gr_text_put(reason, GR_REASON_ROOM, "no host memory for the address table");
         return GRANARY_HOST_MEMORY;
     }
+    gr_lock_init(&g->dump, GR_RANK_DUMP);
     gr_lock_init(&g->miss, GR_RANK_MISS);
     gr_lock_init(&g->fault_lock, GR_RANK_LEAF);
     gr_lock_init(&g->scope_lock, GR_RANK_LEAF);
@@ -58,12 +61,16 @@ int gr_heap_open(granary *g, const struct granary_options *options, int device, 
     gr_defer_init(&g->defer, &g->driver, (enum granary_capture_reuse)options->capture_reuse,
                   (enum granary_capture_marker)options->capture_marker);
     gr_ledger_init(&g->ledger);
+    gr_callback_init(&g->callbacks);
     gr_extents_init(&g->extents, &g->driver, options->handle_cache_bytes);
     g->sizing = (struct gr_sizing){.max_split_size = options->max_split_size,
                                    .max_non_split_slack = GR_SIZING_LARGE_SEGMENT};
     g->reclaim = (enum granary_reclaim)options->reclaim;
     g->extent = gr_max(options->extent_bytes / g->driver.facts.granule, 1);
     g->limit = limit_of(options, g->driver.facts.total_bytes);
+    g->garbage_threshold = options->garbage_collection_threshold;
+    g->no_caching = options->no_caching != 0;
+    atomic_init(&g->routing, (g->garbage_threshold > 0) + g->no_caching);
     return GRANARY_OK;
 }
 
@@ -84,6 +91,7 @@ void gr_heap_close(granary *g) {
             gr_host_give(pool);
         }
     gr_defer_fini(&g->defer);
+    gr_callback_fini(&g->callbacks);
     for (struct gr_stream *stream = g->streams, *next; stream; stream = next) {
         next = stream->next;
         gr_stream_fini(stream, &g->driver);
@@ -91,6 +99,8 @@ void gr_heap_close(granary *g) {
     }
     gr_extents_flush(&g->extents, 0);
     gr_extents_fini(&g->extents);
+    gr_ledger_fini(&g->ledger);
+    gr_host_give(g->oom_snapshot);
     gr_routes_fini(&g->own.routes);
     gr_table_fini(&g->table);
     gr_driver_close(&g->driver);
@@ -162,7 +172,8 @@ static int make_pool(granary *g, struct gr_heap *heap, gr_cu_stream handle, enum
             gr_pool_init(pool, class, &g->table, &g->sizing, &g->ledger);
         }
         if (pool) {
-            gr_pool_assign(pool, route->stream, route, g->expandable, heap->no_split);
+            gr_pool_assign(pool, route->stream, route, heap->name, g->expandable,
+                           heap->no_split || g->no_caching);
             atomic_store_explicit(&route->pool[class], pool, memory_order_release);
         }
     }
@@ -195,7 +206,7 @@ int gr_heap_bury(granary *g, gr_cu_stream handle) {
 /* The block is the caller's. The pool is locked. True: the ledger is to be settled. */
 static bool hand_out(struct gr_pool *pool, struct gr_block *b, size_t requested, void **out) {
     *out = (void *)(uintptr_t)b->addr;
-    return gr_ledger_alloc(&pool->tally, b->size, requested);
+    return gr_ledger_alloc(&pool->tally, b->addr, b->size, requested, &b->label);
 }
 
 /* With the pool's lock given back. */
@@ -215,21 +226,42 @@ int gr_heap_try(granary *g, struct gr_pool *pool, size_t rounded, size_t request
     return status;
 }
 
-int gr_heap_alloc(granary *g, struct gr_heap *heap, size_t size, gr_cu_stream stream, void **out,
-                  struct granary_shortfall *shortfall) {
-    size_t rounded;
-    if (GR_UNLIKELY(!gr_sizing_round(size, &rounded))) return GRANARY_INVALID;
-    stream = gr_stream_normal(stream);
+static inline int find_pool(granary *g, struct gr_heap *heap, gr_cu_stream stream, size_t rounded,
+                            struct gr_pool **out) {
     enum gr_class class = gr_sizing_class(rounded);
     struct gr_route *route = gr_route_find(&heap->routes, stream);
     struct gr_pool *pool = GR_LIKELY(route != NULL) ? gr_heap_pool(route, class) : NULL;
-    if (GR_UNLIKELY(!pool)) {
-        int status = make_pool(g, heap, stream, class, &pool);
-        if (status != GRANARY_OK) return status;
-    }
-    int status = gr_heap_try(g, pool, rounded, size, out);
+    *out = pool;
+    return GR_LIKELY(pool != NULL) ? GRANARY_OK : make_pool(g, heap, stream, class, out);
+}
+
+int gr_heap_alloc(granary *g, size_t size, gr_cu_stream stream, void **out,
+                  struct granary_shortfall *shortfall) {
+    size_t rounded;
+    struct gr_pool *pool;
+    if (GR_UNLIKELY(!gr_sizing_round(size, &rounded))) return GRANARY_INVALID;
+    int status = find_pool(g, &g->own, gr_stream_normal(stream), rounded, &pool);
+    if (GR_UNLIKELY(status != GRANARY_OK)) return status;
+    status = gr_heap_try(g, pool, rounded, size, out);
     if (GR_UNLIKELY(status == GRANARY_OUT_OF_MEMORY))
-        status = gr_ladder_climb(g, pool, rounded, size, out, shortfall);
+        status = gr_ladder_climb(g, pool, rounded, size, false, out, shortfall);
+    return status;
+}
+
+int gr_heap_alloc_routed(granary *g, size_t size, gr_cu_stream stream, bool relieved, void **out,
+                         struct granary_shortfall *shortfall) {
+    size_t rounded;
+    struct gr_pool *pool;
+    if (!gr_sizing_round(size, &rounded)) return GRANARY_INVALID;
+    if (g->no_caching) gr_reclaim_uncached(g);
+    struct gr_heap *heap = gr_scope_heap(g, stream);
+    if (heap == &g->own && gr_sizing_class(rounded) == GR_LARGE && !relieved)
+        atomic_fetch_add_explicit(&g->clock, 1, memory_order_relaxed);
+    int status = find_pool(g, heap, gr_stream_normal(stream), rounded, &pool);
+    if (status == GRANARY_OK && !relieved) status = gr_heap_try(g, pool, rounded, size, out);
+    if (status == GRANARY_OUT_OF_MEMORY || (status == GRANARY_OK && relieved))
+        status = gr_ladder_climb(g, pool, rounded, size, relieved, out, shortfall);
+    gr_scope_leave(heap);
     return status;
 }
 
@@ -249,8 +281,8 @@ static struct gr_block *lock_live(granary *g, gr_addr addr, struct gr_pool **poo
 
 /* Nobody uses the block any more: the one end of every free. The pool is locked. */
 static void complete(struct gr_pool *pool, struct gr_block *b) {
+    gr_ledger_free_completed(&pool->tally, b->addr, b->size, b->u.live.requested, b->label);
     b->epoch = gr_stream_epoch(pool->stream);
-    gr_ledger_free_completed(&pool->tally, b->size, b->u.live.requested);
 }
 
 /* Straight from LIVE it is the recent block; from PENDING it takes its place among the others. */
@@ -291,17 +323,10 @@ int gr_heap_retake(granary *g, struct gr_block *b, struct gr_stream *stream, siz
     return status;
 }
 
-int gr_heap_free(granary *g, gr_addr addr) {
-    struct gr_pool *pool;
-    struct gr_block *b = lock_live(g, addr, &pool);
-    if (GR_UNLIKELY(!b)) return GRANARY_UNKNOWN_POINTER;
-    if (GR_UNLIKELY(atomic_load_explicit(&g->routing, memory_order_acquire) != 0) &&
-        gr_scope_forbids(g, pool->route->heap)) {
-        gr_lock_give(&pool->lock);
-        return GRANARY_WRONG_CAPTURE;
-    }
+/* Ends with the pool's lock given back. */
+static inline int free_block(granary *g, struct gr_pool *pool, struct gr_block *b) {
     gr_table_clear(&g->table, b);
-    gr_ledger_free_requested(&pool->tally, b->size);
+    gr_ledger_free_requested(&pool->tally, b->addr, b->size, b->u.live.requested, b->label);
     bool done = true;
     if (GR_UNLIKELY(b->u.live.uses != NULL)) {
         gr_block_become(b, GR_BLOCK_PENDING);
@@ -313,13 +338,33 @@ int gr_heap_free(granary *g, gr_addr addr) {
     return GRANARY_OK;
 }
 
+static int free_routed(granary *g, struct gr_pool *pool, struct gr_block *b) {
+    if (gr_scope_forbids(g, pool->route->heap)) {
+        gr_lock_give(&pool->lock);
+        return GRANARY_WRONG_CAPTURE;
+    }
+    b->freed = atomic_load_explicit(&g->clock, memory_order_relaxed);
+    int status = free_block(g, pool, b);
+    if (g->no_caching) gr_reclaim_uncached(g);
+    return status;
+}
+
+int gr_heap_free(granary *g, gr_addr addr) {
+    struct gr_pool *pool;
+    struct gr_block *b = lock_live(g, addr, &pool);
+    if (GR_UNLIKELY(!b)) return GRANARY_UNKNOWN_POINTER;
+    if (GR_UNLIKELY(atomic_load_explicit(&g->routing, memory_order_acquire) != 0))
+        return free_routed(g, pool, b);
+    return free_block(g, pool, b);
+}
+
 void gr_heap_complete(granary *g, struct gr_block *list) {
-    (void)g;
     while (list) {
         struct gr_block *b = list;
         struct gr_pool *pool = gr_slab_owner(b);
         list = b->u.live.parked;
         gr_lock_take(&pool->lock);
+        b->freed = atomic_load_explicit(&g->clock, memory_order_relaxed);
         finish_free(pool, b);
         gr_lock_give(&pool->lock);
     }
@@ -348,15 +393,19 @@ int gr_heap_size_of(granary *g, gr_addr addr, size_t *out) {
 
 /* ---- figures ------------------------------------------------------------------------------ */
 
-void gr_heap_read(granary *g, struct granary_stats *out) {
-    gr_heap_complete(g, gr_defer_reap(&g->defer)); /* what is done by now is not counted as pending */
-    gr_lock_take(&g->miss);
-    gr_ledger_read(&g->ledger, out);
+void gr_heap_read_rest(const granary *g, struct granary_stats *out) {
     out->handle_cache_bytes = (int64_t)(g->extents.cached * g->extents.granule);
     out->reserved_address_bytes = (int64_t)g->address_bytes;
     out->ranges = (int64_t)g->ranges;
     out->extents = (int64_t)g->extents.count;
     out->pending_blocks = out->active_blocks.all.current - out->allocations.all.current;
+}
+
+void gr_heap_read(granary *g, struct granary_stats *out) {
+    gr_heap_complete(g, gr_defer_reap(&g->defer)); /* what is done by now is not counted as pending */
+    gr_lock_take(&g->miss);
+    gr_ledger_read(&g->ledger, out);
+    gr_heap_read_rest(g, out);
     gr_lock_give(&g->miss);
 }
 

@@ -17,13 +17,14 @@
  *      H2  granules held == mapped + cached
  *      H3  blocks parked in the deferral == PENDING blocks of all pools
  *
- * Locks, in rank order: miss (everything that grows or gives up memory), ledger, pools, deferral,
+ * Locks, in rank order: dump (history is copied out or kept in another way), miss (everything that grows or gives up memory), ledger, pools, deferral,
  * leaves (faults, scopes). A hit takes its pool's lock and, when it rises above the pool's ceiling,
  * settles the ledger after it has given the pool's lock back. Slow driver calls run under the miss
  * lock alone. */
 #ifndef GR_HEAP_HEAP_H
 #define GR_HEAP_HEAP_H
 
+#include "heap/callback.h"
 #include "heap/route.h"
 #include "stream/defer.h"
 
@@ -54,13 +55,21 @@ struct granary {
     bool expandable;
     char expandable_reason[128];
     enum granary_reclaim reclaim;
-    size_t extent; /* usual granules of one */
+    size_t extent;            /* usual granules of one */
+    double garbage_threshold; /* part of the limit above which what lies idle goes back; 0: never */
+    bool no_caching;          /* blocks are segments of their own and go when they are freed */
+    char *oom_snapshot;       /* file for a snapshot at out-of-memory, or NULL */
     /* read without a lock */
     struct gr_address_table table;
     struct gr_heap own;
-    atomic_uint routing;     /* open scopes and captures: 0 and the own heap serves all */
-    struct gr_ledger ledger; /* has a lock of its own */
-    struct gr_defer defer;   /* likewise */
+    atomic_uint routing; /* 0: the own heap serves all, and nothing else is to be done. One for each open
+                                scope and capture, and for garbage collection and no caching */
+    atomic_uint clock;   /* requests of large blocks to the own heap, while garbage is collected */
+    struct gr_callbacks callbacks; /* has a lock of its own */
+    struct gr_ledger ledger;       /* has a lock of its own */
+    struct gr_defer defer;         /* likewise */
+    atomic_uint_fast64_t failures; /* for want of memory, that may have written a snapshot */
+    struct gr_lock dump;
     /* under miss */
     struct gr_lock miss;
     struct gr_extents extents;
@@ -83,9 +92,16 @@ struct granary {
 GR_MUST int gr_heap_open(granary *g, const struct granary_options *options, int device, char *reason);
 void gr_heap_close(granary *g);
 
-/* size > 0. On a failure for want of memory *shortfall is filled in. */
-GR_MUST int gr_heap_alloc(granary *g, struct gr_heap *heap, size_t size, gr_cu_stream stream, void **out,
+/* Besides OK and failures: nothing has happened, callbacks that may free are to be called first. */
+enum { GR_HEAP_ASK = 1 };
+
+/* size > 0. On a failure for want of memory *shortfall is filled in. The own heap serves, and routing
+ * is 0. */
+GR_MUST int gr_heap_alloc(granary *g, size_t size, gr_cu_stream stream, void **out,
                           struct granary_shortfall *shortfall);
+/* Whatever is to be done besides. relieved: the answer was GR_HEAP_ASK, and they were called. */
+GR_MUST int gr_heap_alloc_routed(granary *g, size_t size, gr_cu_stream stream, bool relieved, void **out,
+                                 struct granary_shortfall *shortfall);
 GR_MUST int gr_heap_free(granary *g, gr_addr addr);
 GR_MUST int gr_heap_use(granary *g, gr_addr addr, gr_cu_stream stream);
 GR_MUST int gr_heap_size_of(granary *g, gr_addr addr, size_t *out);
@@ -128,6 +144,8 @@ GR_MUST int gr_heap_stream(granary *g, gr_cu_stream handle, bool miss_held, stru
 GR_MUST int gr_heap_bury(granary *g, gr_cu_stream handle);
 
 void gr_heap_read(granary *g, struct granary_stats *out);
+/* What the ledger does not know, to what it has filled in. Under the miss lock. */
+void gr_heap_read_rest(const granary *g, struct granary_stats *out);
 const char *gr_heap_check(granary *g);
 
 #endif

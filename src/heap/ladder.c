@@ -1,343 +1,85 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The ladder of a miss: growing on ranges and by classic segments, and the facts of a failure. */
+ * The ladder of a miss: its rungs, and climbing them. */
 #include "heap/ladder.h"
 
-#include "base/host.h"
+#include "heap/growth.h"
 #include "heap/reclaim.h"
-#include "policy/backing.h"
-#include "pool/grow.h"
+#include "heap/shortfall.h"
 
-static size_t granules_of(const granary *g, size_t bytes) {
-    return bytes / g->extents.granule;
+enum step {
+    NEXT,  /* nothing here: the next rung */
+    AGAIN, /* something was freed: the pool is searched again */
+    DONE   /* served, or failed for good: r->status */
+};
+
+static enum step done(struct gr_request *r, int status) {
+    r->status = status;
+    return DONE;
 }
 
-/* ---- memory for a growth: loose extents --------------------------------------------------- */
-
-/* Bytes that may still be created under the limit. */
-static size_t room_below_limit(const granary *g) {
-    size_t held = gr_heap_held(g);
-    return held < g->limit ? g->limit - held : 0;
+static bool is_shortage(int status) {
+    return status == GRANARY_OUT_OF_MEMORY || status == GRANARY_OVER_LIMIT || status == GRANARY_ADDRESS_SPACE;
 }
 
-static size_t driver_free(granary *g) {
-    size_t free_bytes = 0, total_bytes = 0;
-    if (gr_driver_begin(&g->driver) != GRANARY_OK) return 0;
-    if (GR_DRIVE(&g->driver, cuMemGetInfo, &free_bytes, &total_bytes) != GR_CU_SUCCESS) free_bytes = 0;
-    gr_driver_end(&g->driver);
-    return free_bytes;
+/* ---- rungs -------------------------------------------------------------------------------- */
+
+static enum step search(granary *g, struct gr_request *r) {
+    int status = gr_heap_try(g, r->pool, r->rounded, r->requested, r->out);
+    gr_growth_try(r, GRANARY_RUNG_POOL);
+    return status == GRANARY_OUT_OF_MEMORY ? NEXT : done(r, status);
 }
 
-/* Would cached and idle memory make up for `missing` bytes? Asked before any of it is disturbed, so
- * that a request which must fail does not empty the pools. */
-static bool enough_idle(granary *g, size_t missing) {
-    size_t cached = g->extents.cached * g->extents.granule;
-    return missing <= cached || gr_reclaim_possible(g, missing - cached) >= missing - cached;
+static bool any_parked(const granary *g) {
+    return atomic_load_explicit(&g->defer.parked, memory_order_relaxed) > 0;
 }
 
-static void append(struct gr_list *loose, struct gr_extent *extent, size_t *need) {
-    gr_list_append(loose, &extent->link);
-    *need -= extent->granules;
-}
-
-/* Takes idle memory: what fits the need goes to loose, what is too big is released to make room. */
-static bool move_idle(granary *g, struct gr_pool *pool, size_t *need, bool may_wait, struct gr_list *loose) {
-    struct gr_list taken;
-    gr_list_init(&taken);
-    if (gr_reclaim_take(g, pool, *need, may_wait, &taken) == 0) return false;
-    while (!gr_list_empty(&taken)) {
-        struct gr_extent *extent = GR_CONTAINER(taken.next, struct gr_extent, link);
-        gr_list_remove(&extent->link);
-        gr_ledger_move(&g->ledger, extent->granules * g->extents.granule);
-        if (extent->granules <= *need)
-            append(loose, extent, need);
-        else
-            gr_extents_release(&g->extents, extent);
-    }
-    return true;
-}
-
-/* Adds extents of exactly `need` granules to loose. */
-static int supply(granary *g, struct gr_pool *pool, size_t need, struct gr_list *loose) {
-    const size_t granule = g->extents.granule;
-    size_t active, peak = gr_ledger_active(&g->ledger, &active);
-    const size_t most = gr_min(g->limit, g->driver.facts.total_bytes);
-    /* A request that cannot be met, but for two granules at its edges, disturbs nothing. */
-    bool hopeless = active + (need - gr_min(need, 2)) * granule > most;
-    bool surplus = !hopeless && (g->reclaim == GRANARY_RECLAIM_EAGER ||
-                                 (g->reclaim == GRANARY_RECLAIM_PRESSURE &&
-                                  gr_heap_held(g) + need * granule >
-                                      gr_backing_watermark(peak, active, need * granule, most)));
-    bool asked = false; /* whether the idle memory suffices */
-    while (need > 0) {
-        struct gr_extent *extent = gr_extents_take_cached(&g->extents, need);
-        if (extent) {
-            append(loose, extent, &need);
-            continue;
-        }
-        if (surplus) {
-            surplus = move_idle(g, pool, &need, false, loose);
-            if (surplus) continue;
-        }
-        size_t room = granules_of(g, room_below_limit(g));
-        size_t free_bytes = 0;
-        int status = GRANARY_OVER_LIMIT;
-        if (room > 0) {
-            const struct gr_backing backing = {.need = gr_min(need, room),
-                                               .held = g->extents.held,
-                                               .limit = granules_of(g, most),
-                                               .usual = g->extent,
-                                               .class = pool->class};
-            if (!gr_extents_reserve(&g->extents, 1)) return GRANARY_HOST_MEMORY;
-            size_t want = gr_backing_next(&backing);
-            status = gr_extents_get(&g->extents, want, &extent);
-            if (status == GRANARY_OK) {
-                append(loose, extent, &need);
-                continue;
-            }
-            if (status != GRANARY_OUT_OF_MEMORY) return status;
-            free_bytes = driver_free(g);
-            if (free_bytes >= want * granule) free_bytes = 0; /* says it has, and gives none */
-        } else {
-            free_bytes = room * granule;
-        }
-        if (!asked && !enough_idle(g, need * granule - gr_min(need * granule, free_bytes))) return status;
-        asked = true;
-        if (g->extents.cached > 0)
-            gr_extents_flush(&g->extents, g->extents.cached - gr_min(g->extents.cached, need));
-        else if (!move_idle(g, pool, &need, true, loose))
-            return status;
-    }
-    return GRANARY_OK;
-}
-
-static void put_all(granary *g, struct gr_list *loose) {
-    while (!gr_list_empty(loose)) {
-        struct gr_extent *extent = GR_CONTAINER(loose->next, struct gr_extent, link);
-        gr_list_remove(&extent->link);
-        gr_extents_put(&g->extents, extent);
-    }
-}
-
-/* ---- growing on ranges -------------------------------------------------------------------- */
-
-/* Takes what a new segment needs from the pool: its place in the list, and its first tile. */
-static struct gr_block *prepare_segment(struct gr_pool *pool) {
-    gr_lock_take(&pool->lock);
-    bool reserved = gr_pool_reserve_segment(pool) && gr_slab_reserve(&pool->blocks, 1);
-    struct gr_block *first = reserved ? gr_slab_take(&pool->blocks) : NULL;
-    gr_lock_give(&pool->lock);
-    return first;
-}
-
-static void give_tile(struct gr_pool *pool, struct gr_block *first) {
-    gr_lock_take(&pool->lock);
-    gr_slab_give(&pool->blocks, first);
-    gr_lock_give(&pool->lock);
-}
-
-static int open_range(granary *g, struct gr_pool *pool, size_t rounded) {
-    const size_t granule = g->extents.granule;
-    size_t need = (rounded + granule - 1) & ~(granule - 1);
-    size_t bytes = gr_sizing_range(g->driver.facts.total_bytes, g->address_bytes, need, granule);
-    struct gr_segment *segment = gr_host_take(1, sizeof(*segment), 8);
-    struct gr_block *first = segment ? prepare_segment(pool) : NULL;
-    int status = first ? gr_segment_open_expandable(segment, &g->driver, first, bytes, need)
-                       : GRANARY_HOST_MEMORY;
-    if (status != GRANARY_OK) {
-        if (first) give_tile(pool, first);
-        gr_host_give(segment);
-        return status;
-    }
-    gr_lock_take(&pool->lock);
-    gr_pool_add_segment(pool, segment);
-    gr_lock_give(&pool->lock);
-    g->address_bytes += segment->size;
-    g->ranges++;
-    return GRANARY_OK;
-}
-
-static int plan(granary *g, struct gr_pool *pool, size_t rounded, struct gr_growth *growth) {
-    for (;;) {
-        gr_lock_take(&pool->lock);
-        int status = gr_grow_plan(pool, rounded, growth);
-        gr_lock_give(&pool->lock);
-        if (status != GRANARY_OUT_OF_MEMORY) return status;
-        status = open_range(g, pool, rounded);
-        if (status != GRANARY_OK) return status;
-    }
-}
-
-/* Backs every hole of the growth, or none; what the driver does not let go again stays as free memory. */
-static int back(granary *g, struct gr_pool *pool, struct gr_growth *growth, struct gr_list *loose) {
-    struct gr_range *range = &growth->segment->range;
-    struct gr_block *b;
-    for (b = gr_grow_next(growth, NULL); b; b = gr_grow_next(growth, b)) {
-        if (!gr_table_cover(&g->table, b->addr, b->size, pool->class == GR_SMALL)) return GRANARY_HOST_MEMORY;
-        int supplied = supply(g, pool, granules_of(g, b->size), loose);
-        if (supplied != GRANARY_OK) return supplied;
-    }
-    struct gr_list mapped; /* extents in place, in rising order */
-    size_t in_place = 0;   /* granules */
-    int status = GRANARY_OK;
-    gr_list_init(&mapped);
-    while (status == GRANARY_OK && (b = gr_grow_next(growth, NULL)) != NULL) {
-        size_t slot = gr_range_slot_of(range, b->addr), end = slot + granules_of(g, b->size);
-        status = gr_range_map(range, &g->driver, slot, end - slot, loose);
-        while (status == GRANARY_OK && slot < end) {
-            struct gr_extent *extent = range->slot[slot];
-            gr_list_append(&mapped, &extent->link);
-            slot += extent->granules;
-            in_place += extent->granules;
-        }
-    }
-    /* Taken out again from the right, so that what cannot be is the left part of a block. */
-    while (status != GRANARY_OK && !gr_list_empty(&mapped)) {
-        struct gr_extent *extent = GR_CONTAINER(mapped.prev, struct gr_extent, link);
-        if (gr_range_unmap(range, &g->driver, extent) != GRANARY_OK) break;
-        gr_list_remove(&extent->link);
-        gr_list_append(loose, &extent->link);
-        in_place -= extent->granules;
-    }
-    while (!gr_list_empty(&mapped)) gr_list_remove(mapped.next);
-    if (in_place > 0) gr_ledger_map(&g->ledger, pool->class, in_place * g->extents.granule);
-    return status;
-}
-
-static int grow_on_range(granary *g, struct gr_pool *pool, size_t rounded) {
-    struct gr_growth growth = {0};
-    struct gr_list loose;
-    size_t ranges = g->ranges;
-    int status = plan(g, pool, rounded, &growth);
-    if (status != GRANARY_OK || growth.missing == 0) return status;
-    gr_list_init(&loose);
-    status = back(g, pool, &growth, &loose);
-    gr_lock_take(&pool->lock);
-    gr_grow_finish(pool, &growth);
-    gr_lock_give(&pool->lock);
-    put_all(g, &loose);
-    if (status != GRANARY_OK && g->ranges > ranges)
-        gr_reclaim_close_empty(g, pool); /* the one opened for it */
-    return status;
-}
-
-/* ---- growing by classic segments ---------------------------------------------------------- */
-
-static int open_classic(granary *g, struct gr_segment *segment, struct gr_block *first, size_t bytes) {
-    bool asked = false;
-    for (;;) {
-        int status = GRANARY_OVER_LIMIT;
-        size_t room = room_below_limit(g), found = room;
-        if (bytes <= room) {
-            status = gr_segment_open_classic(segment, &g->driver, first, bytes);
-            if (status != GRANARY_OUT_OF_MEMORY) return status;
-            found = driver_free(g);
-            if (found >= bytes) found = 0;
-        }
-        if (!asked && gr_reclaim_possible(g, bytes - found) < bytes - found) return status;
-        asked = true;
-        if (gr_reclaim_classic(g) == 0) return status;
-    }
-}
-
-/* Makes a segment and serves the request from it: best fit over the pool might refuse the fresh block as
- * oversize. */
-static int grow_classic(granary *g, struct gr_pool *pool, size_t rounded, size_t requested, void **out) {
-    size_t bytes = gr_sizing_segment(rounded);
-    struct gr_segment *segment = gr_host_take(1, sizeof(*segment), 8);
-    struct gr_block *first = segment ? prepare_segment(pool) : NULL;
-    int status = first ? open_classic(g, segment, first, bytes) : GRANARY_HOST_MEMORY;
-    if (status == GRANARY_OK &&
-        !gr_table_cover(&g->table, segment->base, segment->size, pool->class == GR_SMALL)) {
-        gr_segment_close(segment, &g->driver);
-        status = GRANARY_HOST_MEMORY;
-    }
-    if (status != GRANARY_OK) {
-        if (first) give_tile(pool, first);
-        gr_host_give(segment);
-        return status;
-    }
-    gr_lock_take(&pool->lock);
-    gr_pool_add_segment(pool, segment);
-    gr_lock_give(&pool->lock);
-    g->classic_bytes += bytes;
-    gr_ledger_segment_alloc(&g->ledger, pool->class, bytes);
-    gr_heap_serve(g, pool, first, rounded, requested, out);
-    return GRANARY_OK;
-}
-
-/* ---- the facts of a failure --------------------------------------------------------------- */
-
-static void fill_shortfall(granary *g, struct gr_pool *pool, size_t rounded, size_t requested,
-                           struct granary_shortfall *out) {
-    const size_t granule = g->extents.granule;
-    struct granary_stats stats = {.struct_size = sizeof(stats)};
-    gr_ledger_read(&g->ledger, &stats);
-    *out = (struct granary_shortfall){
-        .struct_size = sizeof(*out),
-        .requested_bytes = requested,
-        .rounded_bytes = rounded,
-        .grow_bytes = pool->expandable ? (rounded + granule - 1) & ~(granule - 1)
-                                       : gr_sizing_segment(rounded),
-        .allocated_bytes = (size_t)stats.allocated_bytes.all.current,
-        .active_bytes = (size_t)stats.active_bytes.all.current,
-        .reserved_bytes = (size_t)stats.reserved_bytes.all.current,
-        .handle_cache_bytes = g->extents.cached * granule,
-        .limit_bytes = g->limit,
-        .device_free_bytes = driver_free(g),
-        .device_total_bytes = g->driver.facts.total_bytes,
-        .reserved_address_bytes = g->address_bytes,
-        .pending_bytes = (size_t)(stats.active_bytes.all.current - stats.allocated_bytes.all.current),
-    };
-    GR_HEAP_FOR(heap, g)
-        GR_ROUTE_FOR(route, heap)
-            for (int c = 0; c < GR_CLASSES; c++) {
-                struct gr_pool *other = gr_heap_pool(route, c);
-                if (!other) continue;
-                gr_lock_take(&other->lock);
-                gr_pool_settle(other);
-                if (other == pool) {
-                    struct gr_block *largest = gr_index_last(&pool->free);
-                    out->free_same_pool_bytes = other->free.bytes;
-                    out->largest_free_bytes = largest ? largest->size : 0;
-                } else {
-                    out->free_other_pool_bytes += other->free.bytes;
-                }
-                gr_lock_give(&other->lock);
-            }
-}
-
-/* Freed blocks that are safe by now go back to their pools. True: some did. */
-static bool reap(granary *g, struct gr_pool *pool) {
-    if (atomic_load_explicit(&g->defer.parked, memory_order_relaxed) == 0) return false;
+/* Pending blocks that are safe by now go back to their pools. */
+static enum step complete(granary *g, struct gr_request *r) {
+    if (!any_parked(g)) return NEXT;
+    gr_growth_try(r, GRANARY_RUNG_EVENTS);
     struct gr_block *safe = gr_defer_quiet(&g->defer) ? gr_defer_reap(&g->defer)
-                                                      : gr_defer_reached(&g->defer, pool->stream);
+                                                      : gr_defer_reached(&g->defer, r->pool->stream);
     gr_heap_complete(g, safe);
-    return safe != NULL;
+    return safe ? AGAIN : NEXT;
 }
 
 /* A block freed on another stream of the same capture, proved free for this one too. */
-static bool share(granary *g, struct gr_pool *pool, size_t rounded, size_t requested, void **out) {
-    if (gr_defer_quiet(&g->defer) || atomic_load_explicit(&g->defer.parked, memory_order_relaxed) == 0)
-        return false;
+static enum step share(granary *g, struct gr_request *r) {
+    if (gr_defer_quiet(&g->defer) || !any_parked(g)) return NEXT;
+    const struct gr_pool *pool = r->pool;
     struct gr_block *b =
-        gr_defer_shared(&g->defer, pool->stream, &pool->route->heap->kin[pool->class], rounded);
-    return b && gr_heap_retake(g, b, pool->stream, rounded, requested, out) == GRANARY_OK;
+        gr_defer_shared(&g->defer, pool->stream, &pool->route->heap->kin[pool->class], r->rounded);
+    if (!b || gr_heap_retake(g, b, pool->stream, r->rounded, r->requested, r->out) != GRANARY_OK) return NEXT;
+    return done(r, GRANARY_OK);
 }
 
-/* Free blocks of private pools that lend theirs when memory is short; not of those that graphs write
- * to whenever they are launched. */
-static bool borrow(granary *g, struct gr_pool *pool, size_t rounded, size_t requested, void **out) {
-    if (pool->route->heap != &g->own) return false;
-    GR_HEAP_FOR(heap, g) {
-        if (!heap->on_shortage || heap->users == 0 || heap->captured) continue;
-        struct gr_route *route = gr_route_find(&heap->routes, pool->stream->handle);
-        struct gr_pool *lender = route ? gr_heap_pool(route, pool->class) : NULL;
-        if (lender && gr_heap_try(g, lender, rounded, requested, out) == GRANARY_OK) return true;
+/* No state of this device can hold it: nothing is disturbed for it. */
+static enum step give_up(granary *g, struct gr_request *r) {
+    r->missing = r->rounded;
+    return r->rounded > g->driver.facts.total_bytes ? done(r, GRANARY_OUT_OF_MEMORY) : NEXT;
+}
+
+static enum step ask(granary *g, struct gr_request *r, bool relieved) {
+    if (relieved) {
+        gr_growth_try(r, GRANARY_RUNG_CALLBACKS);
+        return NEXT;
     }
-    return false;
+    return gr_callback_relieves(&g->callbacks) ? done(r, GR_HEAP_ASK) : NEXT;
 }
 
-/* ---- waiting for the one event ------------------------------------------------------------ */
+/* What goes back makes room for a growth, and frees no block: no search. */
+static enum step collect(granary *g, struct gr_request *r) {
+    if (gr_reclaim_collect(g) > 0) gr_growth_try(r, GRANARY_RUNG_GARBAGE);
+    return NEXT;
+}
+
+static enum step grow(granary *g, struct gr_request *r) {
+    bool served;
+    int status = gr_growth_run(g, r, &served);
+    if (!is_shortage(status)) return status == GRANARY_OK && !served ? AGAIN : done(r, status);
+    r->status = status;
+    return NEXT;
+}
 
 struct wanted { /* the pending block whose completion helps most */
     size_t size;
@@ -363,55 +105,81 @@ static void look_for_pending(granary *g, struct gr_pool *pool, size_t rounded, s
     gr_lock_give(&pool->lock);
 }
 
-/* Waits for the pending block that helps most: of this pool, else of any, whose memory can be moved.
- * OUT_OF_MEMORY: there is none. */
-static int wait_for_one(granary *g, struct gr_pool *pool, size_t rounded) {
+/* Waits for the pending block that helps most: of this pool, else of any, whose memory can be moved. */
+static enum step wait_for_one(granary *g, struct gr_request *r) {
     struct wanted best = {0};
-    if (!gr_defer_quiet(&g->defer)) return GRANARY_OUT_OF_MEMORY;
-    look_for_pending(g, pool, rounded, &best);
+    if (!gr_defer_quiet(&g->defer) || !any_parked(g)) return NEXT;
+    look_for_pending(g, r->pool, r->rounded, &best);
     if (!best.event)
         GR_HEAP_FOR(heap, g)
             GR_ROUTE_FOR(route, heap)
                 for (int c = 0; c < GR_CLASSES; c++)
-                    if (gr_heap_pool(route, c)) look_for_pending(g, gr_heap_pool(route, c), rounded, &best);
-    return best.event ? gr_defer_wait(&g->defer, best.event) : GRANARY_OUT_OF_MEMORY;
+                    if (gr_heap_pool(route, c))
+                        look_for_pending(g, gr_heap_pool(route, c), r->rounded, &best);
+    if (!best.event) return NEXT;
+    gr_growth_try(r, GRANARY_RUNG_WAIT);
+    int status = gr_defer_wait(&g->defer, best.event);
+    return status == GRANARY_OK ? AGAIN : done(r, status);
+}
+
+/* Free blocks of private pools that lend theirs when memory is short; not of those that graphs write
+ * to whenever they are launched. */
+static enum step borrow(granary *g, struct gr_request *r) {
+    const struct gr_pool *pool = r->pool;
+    if (pool->route->heap != &g->own) return NEXT;
+    GR_HEAP_FOR(heap, g) {
+        if (!heap->on_shortage || heap->users == 0 || heap->captured) continue;
+        gr_growth_try(r, GRANARY_RUNG_LENDING);
+        struct gr_route *route = gr_route_find(&heap->routes, pool->stream->handle);
+        struct gr_pool *lender = route ? gr_heap_pool(route, pool->class) : NULL;
+        if (lender && gr_heap_try(g, lender, r->rounded, r->requested, r->out) == GRANARY_OK)
+            return done(r, GRANARY_OK);
+    }
+    return NEXT;
+}
+
+/* Everything idle goes back, once: kinds of memory that a growth cannot take from one another (classic
+ * segments, extents), and ranges that are empty. Only when it suffices. */
+static enum step trim(granary *g, struct gr_request *r) {
+    size_t released = 0, room = gr_min(gr_growth_room(g), gr_growth_device_free(g));
+    size_t short_of = r->missing - gr_min(r->missing, room);
+    bool addresses = r->status == GRANARY_ADDRESS_SPACE;
+    if (r->tried & 1u << GRANARY_RUNG_TRIM || !gr_defer_quiet(&g->defer)) return NEXT;
+    if (!addresses && (short_of == 0 || gr_reclaim_possible(g, short_of) < short_of)) return NEXT;
+    if (g->reclaim == GRANARY_RECLAIM_OFF) return NEXT;
+    gr_growth_try(r, GRANARY_RUNG_TRIM);
+    size_t ranges = g->ranges;
+    int status = gr_reclaim_trim(g, 0, &released);
+    if (status == GRANARY_LOST) return done(r, status);
+    return released > 0 || g->ranges < ranges ? AGAIN : NEXT;
 }
 
 /* ---- the ladder --------------------------------------------------------------------------- */
 
-int gr_ladder_climb(granary *g, struct gr_pool *pool, size_t rounded, size_t requested, void **out,
-                    struct granary_shortfall *shortfall) {
-    int status;
+static enum step climb(granary *g, struct gr_request *r, bool relieved) {
+    enum step step = search(g, r);
+    if (step == NEXT) step = complete(g, r);
+    if (step == NEXT) step = share(g, r);
+    if (step == NEXT) step = give_up(g, r);
+    if (step == NEXT) step = ask(g, r, relieved);
+    if (step == NEXT) step = collect(g, r);
+    if (step == NEXT) step = grow(g, r); /* from the handle cache, the driver, and what can be reclaimed */
+    if (step == NEXT) step = wait_for_one(g, r);
+    if (step == NEXT) step = borrow(g, r);
+    if (step == NEXT) step = trim(g, r);
+    return step;
+}
+
+int gr_ladder_climb(granary *g, struct gr_pool *pool, size_t rounded, size_t requested, bool relieved,
+                    void **out, struct granary_shortfall *shortfall) {
+    struct gr_request r = {.pool = pool, .rounded = rounded, .requested = requested, .out = out};
     gr_lock_take(&g->miss);
-    gr_ledger_miss(&g->ledger);
-    for (;;) {
-        status = gr_heap_try(g, pool, rounded, requested, out);
-        if (status != GRANARY_OUT_OF_MEMORY) break;
-        if (reap(g, pool)) continue;
-        if (share(g, pool, rounded, requested, out)) {
-            status = GRANARY_OK;
-            break;
-        }
-        if (rounded > g->driver.facts.total_bytes)
-            break; /* no device call for what no state of this device can hold */
-        status = pool->expandable ? grow_on_range(g, pool, rounded)
-                                  : grow_classic(g, pool, rounded, requested, out);
-        if (status == GRANARY_OK && !pool->expandable) break;
-        if (status == GRANARY_OK) continue;
-        if (status != GRANARY_OUT_OF_MEMORY && status != GRANARY_OVER_LIMIT) break;
-        if (borrow(g, pool, rounded, requested, out)) {
-            status = GRANARY_OK;
-            break;
-        }
-        int waited = wait_for_one(g, pool, rounded);
-        if (waited == GRANARY_OK) continue;
-        if (waited != GRANARY_OUT_OF_MEMORY) status = waited;
-        break;
-    }
-    if (status == GRANARY_OUT_OF_MEMORY || status == GRANARY_OVER_LIMIT || status == GRANARY_ADDRESS_SPACE) {
-        gr_ledger_out_of_memory(&g->ledger);
-        fill_shortfall(g, pool, rounded, requested, shortfall);
+    if (!relieved) gr_ledger_miss(&g->ledger);
+    while (climb(g, &r, relieved) == AGAIN) continue;
+    if (is_shortage(r.status)) {
+        gr_shortfall_fill(g, &r, shortfall);
+        gr_ledger_out_of_memory(&g->ledger, &pool->tally, rounded, shortfall->device_free_bytes);
     }
     gr_lock_give(&g->miss);
-    return status;
+    return r.status;
 }

@@ -19,10 +19,11 @@ static int strip(granary *g, struct gr_pool *pool, struct gr_idle *idle, struct 
         struct gr_extent *extent = range->slot[slot];
         status = gr_range_unmap(range, &g->driver, extent);
         if (status != GRANARY_OK) break;
+        gr_list_append(loose, &extent->link);
+        gr_ledger_unmap(&g->ledger, &pool->tally, gr_range_addr_of(range, slot),
+                        extent->granules * range->granule);
         slot += extent->granules;
         *granules += extent->granules;
-        gr_list_append(loose, &extent->link);
-        gr_ledger_unmap(&g->ledger, pool->class, extent->granules * range->granule);
     }
     gr_lock_take(&pool->lock);
     gr_idle_finish(pool, idle);
@@ -137,10 +138,29 @@ static void dissolve(granary *g, struct gr_pool *pool, struct gr_segment *segmen
         g->ranges--;
     } else {
         g->classic_bytes -= segment->size;
-        gr_ledger_segment_free(&g->ledger, pool->class, segment->size);
+        gr_ledger_segment_free(&g->ledger, &pool->tally, segment->base, segment->size, segment->label);
     }
     gr_segment_close(segment, &g->driver);
     gr_host_give(segment);
+}
+
+static void release_all(granary *g, struct gr_list *loose) {
+    while (!gr_list_empty(loose)) {
+        struct gr_extent *extent = GR_CONTAINER(loose->next, struct gr_extent, link);
+        gr_list_remove(&extent->link);
+        gr_extents_release(&g->extents, extent);
+    }
+}
+
+/* The extents of a claim go back to the driver; *bytes is how much that was. */
+static int strip_and_release(granary *g, struct gr_pool *pool, struct gr_idle *idle, size_t *bytes) {
+    struct gr_list loose;
+    size_t granules = 0;
+    gr_list_init(&loose);
+    int status = strip(g, pool, idle, &loose, &granules);
+    release_all(g, &loose);
+    *bytes = granules * g->extents.granule;
+    return status;
 }
 
 /* A wholly free classic segment of the pool; cuMemFree itself waits for the work on it. */
@@ -163,20 +183,99 @@ size_t gr_reclaim_classic(granary *g) {
     return 0;
 }
 
-static void release_all(granary *g, struct gr_list *loose) {
-    while (!gr_list_empty(loose)) {
-        struct gr_extent *extent = GR_CONTAINER(loose->next, struct gr_extent, link);
-        gr_list_remove(&extent->link);
-        gr_extents_release(&g->extents, extent);
+void gr_reclaim_uncached(granary *g) {
+    gr_heap_complete(g, gr_defer_reap(&g->defer));
+    gr_lock_take(&g->miss);
+    while (gr_reclaim_classic(g) > 0) continue;
+    gr_lock_give(&g->miss);
+}
+
+/* ---- garbage ------------------------------------------------------------------------------ */
+
+static size_t garbage_limit(const granary *g) {
+    return (size_t)(g->garbage_threshold * (double)gr_min(g->limit, g->driver.facts.total_bytes));
+}
+
+/* Bytes held that are too many. */
+static size_t excess(const granary *g) {
+    size_t held = gr_heap_held(g);
+    return held - gr_min(held, garbage_limit(g));
+}
+
+/* Finds out what is idle by now. What is not complete yet has an event behind it from here on, and will be
+ * known to be idle at a later miss. */
+static void prove_large(granary *g) {
+    GR_ROUTE_FOR(route, &g->own) {
+        struct gr_pool *pool = gr_heap_pool(route, GR_LARGE);
+        if (!pool) continue;
+        struct gr_idle_ages ages = {0};
+        gr_lock_take(&pool->lock);
+        gr_idle_ages(pool, 0, 0, &ages);
+        gr_lock_give(&pool->lock);
+        if (ages.newest > 0) (void)gr_stream_idle(pool->stream, &g->driver, ages.newest);
     }
 }
+
+/* The mean age of what is known idle, rounded up since ages are whole; false when there is nothing. */
+static bool mean_age(granary *g, uint32_t clock, uint64_t *mean) {
+    struct gr_idle_ages ages = {0};
+    GR_ROUTE_FOR(route, &g->own) {
+        struct gr_pool *pool = gr_heap_pool(route, GR_LARGE);
+        if (!pool) continue;
+        gr_lock_take(&pool->lock);
+        gr_idle_ages(pool, clock, pool->stream->done, &ages);
+        gr_lock_give(&pool->lock);
+    }
+    if (ages.count > 0) *mean = (ages.sum + ages.count - 1) / ages.count;
+    return ages.count > 0;
+}
+
+/* Gives back what is old enough, of a pool; bytes. */
+static size_t collect_pool(granary *g, struct gr_pool *pool, uint32_t clock, uint64_t age) {
+    size_t sum = 0, bytes;
+    struct gr_idle idle;
+    while (!pool->expandable || excess(g) > 0) {
+        gr_lock_take(&pool->lock);
+        bool found = gr_idle_claim_old(pool, clock, age, excess(g), pool->stream->done, &idle);
+        gr_lock_give(&pool->lock);
+        if (!found) break;
+        bytes = idle.bytes;
+        if (!pool->expandable)
+            dissolve(g, pool, idle.segment);
+        else if (strip_and_release(g, pool, &idle, &bytes) != GRANARY_OK)
+            break;
+        sum += bytes;
+    }
+    return sum;
+}
+
+size_t gr_reclaim_collect(granary *g) {
+    const size_t granule = g->extents.granule;
+    size_t sum = 0, pass = 1;
+    uint64_t mean;
+    if (g->garbage_threshold == 0 || excess(g) == 0 || !gr_defer_quiet(&g->defer)) return 0;
+    const uint32_t clock = atomic_load_explicit(&g->clock, memory_order_relaxed);
+    size_t surplus = gr_min((excess(g) + granule - 1) / granule, g->extents.cached);
+    sum += gr_extents_flush(&g->extents, g->extents.cached - surplus) * granule;
+    if (excess(g) > 0) prove_large(g);
+    while (pass > 0 && excess(g) > 0 && mean_age(g, clock, &mean)) {
+        pass = 0;
+        GR_ROUTE_FOR(route, &g->own)
+            if (gr_heap_pool(route, GR_LARGE))
+                pass += collect_pool(g, gr_heap_pool(route, GR_LARGE), clock, mean);
+        sum += pass;
+    }
+    if (sum > 0) gr_ledger_collect(&g->ledger, sum);
+    return sum;
+}
+
+/* ---- trimming ----------------------------------------------------------------------------- */
 
 static int trim_pool(granary *g, struct gr_pool *pool, size_t keep) {
     int status = GRANARY_OK;
     while (status == GRANARY_OK && gr_heap_held(g) > keep) {
         struct gr_idle idle;
-        struct gr_list loose;
-        size_t granules = 0;
+        size_t bytes;
         if (!pool->expandable) {
             if (release_classic(g, pool) == 0) break;
             continue;
@@ -186,9 +285,7 @@ static int trim_pool(granary *g, struct gr_pool *pool, size_t keep) {
                 status = GRANARY_OK; /* another thread's default stream: not ours to wait for */
             break;
         }
-        gr_list_init(&loose);
-        status = strip(g, pool, &idle, &loose, &granules);
-        release_all(g, &loose);
+        status = strip_and_release(g, pool, &idle, &bytes);
     }
     return status;
 }
@@ -224,7 +321,7 @@ int gr_reclaim_trim(granary *g, size_t keep, size_t *released) {
     }
     gr_private_sweep(g);
     *released = before - gr_heap_held(g);
-    return status;
+    return gr_driver_lost(&g->driver) ? GRANARY_LOST : status;
 }
 
 static void drop_pool(granary *g, struct gr_pool *pool) {

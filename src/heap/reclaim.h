@@ -31,6 +31,17 @@ size_t gr_reclaim_take(granary *g, struct gr_pool *beneficiary, size_t want, boo
 /* Gives one wholly free classic segment back to the driver; returns its bytes, 0 when there is none. */
 size_t gr_reclaim_classic(granary *g);
 
+/* Garbage collection: while more is held than the threshold allows, cached handles go back, and then idle
+ * memory of large blocks of the own heap, the longest unused first. Ages are counted in requests of large
+ * blocks since a block was freed; of all that is idle, what is at least as old as the mean goes, as long as
+ * too much is held. PyTorch's rule, on classic segments to the byte; on ranges it stops when enough has
+ * gone. Only what is known idle: nothing is waited for, and nothing happens while a capture is open.
+ * Returns bytes. */
+size_t gr_reclaim_collect(granary *g);
+
+/* With no caching: all free segments go. Takes the miss lock. */
+void gr_reclaim_uncached(granary *g);
+
 /* Everything idle goes back to the driver until at most keep bytes are held. Empty ranges are given
  * up as well. Returns OK, BUSY while a capture is open, or the first refusal. */
 GR_MUST int gr_reclaim_trim(granary *g, size_t keep, size_t *released);

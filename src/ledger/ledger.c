@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/host.h"
+
 static struct gr_tally *tally_of(struct gr_list *link) {
     return GR_CONTAINER(link, struct gr_tally, link);
 }
@@ -15,12 +17,19 @@ void gr_ledger_init(struct gr_ledger *ledger) {
     gr_list_init(&ledger->tallies);
 }
 
+void gr_ledger_fini(struct gr_ledger *ledger) {
+    if (!ledger->history) return;
+    gr_history_fini(ledger->history);
+    gr_host_give(ledger->history);
+}
+
 void gr_ledger_add(struct gr_ledger *ledger, struct gr_tally *tally, enum gr_class class,
                    struct gr_lock *guard) {
     memset(tally, 0, sizeof(*tally));
     tally->guard = guard;
     tally->class = class;
     gr_lock_take(&ledger->lock);
+    tally->history = atomic_load_explicit(&ledger->watching, memory_order_relaxed);
     gr_list_append(&ledger->tallies, &tally->link);
     gr_lock_give(&ledger->lock);
 }
@@ -38,12 +47,12 @@ void gr_ledger_remove(struct gr_ledger *ledger, struct gr_tally *tally) {
 
 /* ---- stopping all pools ------------------------------------------------------------------- */
 
-static void stop_all(struct gr_ledger *ledger) {
+void gr_ledger_stop(struct gr_ledger *ledger) {
     gr_lock_take(&ledger->lock);
     GR_LIST_FOR(link, &ledger->tallies) gr_lock_take(tally_of(link)->guard);
 }
 
-static void go_on(struct gr_ledger *ledger) {
+void gr_ledger_go(struct gr_ledger *ledger) {
     GR_LIST_FOR(link, &ledger->tallies) gr_lock_give(tally_of(link)->guard);
     gr_lock_give(&ledger->lock);
 }
@@ -100,7 +109,7 @@ void gr_ledger_settle(struct gr_ledger *ledger, struct gr_tally *hungry) {
             return;
         }
     }
-    stop_all(ledger);
+    gr_ledger_stop(ledger);
     ledger->settled++;
     bool raised = share_room(ledger, hungry);
     if (hungry) {
@@ -108,7 +117,7 @@ void gr_ledger_settle(struct gr_ledger *ledger, struct gr_tally *hungry) {
         atomic_store_explicit(&hungry->passes, hungry->patience, memory_order_relaxed);
         atomic_store_explicit(&ledger->settler, self, memory_order_relaxed);
     }
-    go_on(ledger);
+    gr_ledger_go(ledger);
 }
 
 /* ---- figures of memory -------------------------------------------------------------------- */
@@ -133,33 +142,105 @@ void gr_ledger_miss(struct gr_ledger *ledger) {
     ledger->misses++;
 }
 
-void gr_ledger_out_of_memory(struct gr_ledger *ledger) {
+/* The miss lock is held, which keeps the history where it is. */
+static void tell(struct gr_ledger *ledger, enum gr_action action, const struct gr_tally *pool, uint64_t addr,
+                 size_t size, uint32_t label) {
+    struct gr_history *history = atomic_load_explicit(&ledger->watching, memory_order_relaxed);
+    if (history) gr_history_tell(history, action, &pool->place, addr, size, label);
+}
+
+void gr_ledger_out_of_memory(struct gr_ledger *ledger, const struct gr_tally *pool, size_t rounded,
+                             size_t device_free) {
     ledger->out_of_memory++;
+    tell(ledger, GR_OOM, pool, device_free, rounded, 0);
 }
 
-void gr_ledger_map(struct gr_ledger *ledger, enum gr_class class, size_t bytes) {
+void gr_ledger_map(struct gr_ledger *ledger, const struct gr_tally *pool, uint64_t addr, size_t bytes) {
     ledger->maps++;
-    memory_add(ledger, class, GR_RESERVED_BYTES, bytes);
+    memory_add(ledger, pool->class, GR_RESERVED_BYTES, bytes);
+    tell(ledger, GR_SEGMENT_MAP, pool, addr, bytes, 0);
 }
 
-void gr_ledger_unmap(struct gr_ledger *ledger, enum gr_class class, size_t bytes) {
+void gr_ledger_unmap(struct gr_ledger *ledger, const struct gr_tally *pool, uint64_t addr, size_t bytes) {
     ledger->unmaps++;
-    ledger->memory_down[class][GR_RESERVED_BYTES] += (int64_t)bytes;
+    ledger->memory_down[pool->class][GR_RESERVED_BYTES] += (int64_t)bytes;
+    tell(ledger, GR_SEGMENT_UNMAP, pool, addr, bytes, 0);
 }
 
-void gr_ledger_segment_alloc(struct gr_ledger *ledger, enum gr_class class, size_t bytes) {
-    memory_add(ledger, class, GR_RESERVED_BYTES, bytes);
-    memory_add(ledger, class, GR_SEGMENTS, 1);
+void gr_ledger_segment_alloc(struct gr_ledger *ledger, const struct gr_tally *pool, uint64_t addr,
+                             size_t bytes, uint32_t *label) {
+    memory_add(ledger, pool->class, GR_RESERVED_BYTES, bytes);
+    memory_add(ledger, pool->class, GR_SEGMENTS, 1);
+    *label = pool->history ? gr_history_label() : 0;
+    tell(ledger, GR_SEGMENT_ALLOC, pool, addr, bytes, *label);
 }
 
-void gr_ledger_segment_free(struct gr_ledger *ledger, enum gr_class class, size_t bytes) {
-    ledger->memory_down[class][GR_RESERVED_BYTES] += (int64_t)bytes;
-    ledger->memory_down[class][GR_SEGMENTS] += 1;
+void gr_ledger_segment_free(struct gr_ledger *ledger, const struct gr_tally *pool, uint64_t addr,
+                            size_t bytes, uint32_t label) {
+    ledger->memory_down[pool->class][GR_RESERVED_BYTES] += (int64_t)bytes;
+    ledger->memory_down[pool->class][GR_SEGMENTS] += 1;
+    tell(ledger, GR_SEGMENT_FREE, pool, addr, bytes, label);
 }
 
-void gr_ledger_move(struct gr_ledger *ledger, size_t bytes) {
+void gr_ledger_move(struct gr_ledger *ledger, const struct gr_tally *pool, size_t bytes) {
     ledger->moved_extents++;
     ledger->moved_bytes += (int64_t)bytes;
+    tell(ledger, GR_MOVE, pool, 0, bytes, 0);
+}
+
+/* ---- history ------------------------------------------------------------------------------ */
+
+static const struct gr_tally nowhere; /* for what concerns no pool */
+
+void gr_ledger_snapshot(struct gr_ledger *ledger, size_t active) {
+    tell(ledger, GR_SNAPSHOT, &nowhere, 0, active, 0);
+}
+
+int gr_ledger_annotate(struct gr_ledger *ledger, bool start, const char *name) {
+    struct gr_history *history = atomic_load_explicit(&ledger->watching, memory_order_relaxed);
+    if (!history) return GRANARY_OK;
+    uint32_t number = gr_stacks_text(&history->stacks, name);
+    if (!number && name[0]) return GRANARY_HOST_MEMORY;
+    gr_history_annotate(history, start ? GR_ANNOTATE_START : GR_ANNOTATE_END, number);
+    return GRANARY_OK;
+}
+
+/* The object, made when it is first needed. */
+static struct gr_history *history_of(struct gr_ledger *ledger) {
+    if (!ledger->history) {
+        ledger->history = gr_host_take(1, sizeof(*ledger->history), 64);
+        if (ledger->history) gr_history_init(ledger->history);
+    }
+    return ledger->history;
+}
+
+int gr_ledger_watch(struct gr_ledger *ledger, int level, int sources, uint64_t room) {
+    if (level == GRANARY_HISTORY_OFF && !ledger->history) return GRANARY_OK;
+    struct gr_history *history = history_of(ledger);
+    if (!history) return GRANARY_HOST_MEMORY;
+    bool exchange = room != history->room;
+    struct gr_slot *ring = exchange && room > 0 ? gr_host_take(room, sizeof(*ring), sizeof(void *)) : NULL;
+    if (exchange && room > 0 && !ring) return GRANARY_HOST_MEMORY;
+    atomic_store(&history->sources, sources);
+    gr_ledger_stop(ledger);
+    if (exchange) ring = gr_history_exchange(history, ring, room);
+    atomic_store(&history->level, level);
+    struct gr_history *watching = level != GRANARY_HISTORY_OFF ? history : NULL;
+    atomic_store_explicit(&ledger->watching, watching, memory_order_release);
+    GR_LIST_FOR(link, &ledger->tallies) tally_of(link)->history = watching;
+    gr_ledger_go(ledger);
+    gr_host_give(ring);
+    return GRANARY_OK;
+}
+
+void gr_ledger_forget(struct gr_ledger *ledger) {
+    gr_ledger_stop(ledger);
+    if (ledger->history) gr_history_clear(ledger->history);
+    gr_ledger_go(ledger);
+}
+
+void gr_ledger_collect(struct gr_ledger *ledger, size_t bytes) {
+    ledger->collected_bytes += (int64_t)bytes;
 }
 
 /* ---- reading ------------------------------------------------------------------------------ */
@@ -170,10 +251,10 @@ size_t gr_ledger_reserved(const struct gr_ledger *ledger) {
 
 size_t gr_ledger_active(struct gr_ledger *ledger, size_t *now) {
     int64_t sum[GR_SUMS][GR_FIGURES], pools[GR_SUMS];
-    stop_all(ledger);
+    gr_ledger_stop(ledger);
     sum_up(ledger, sum, pools);
     int64_t peak = ledger->peak[GR_ALL][GR_ACTIVE_BYTES];
-    go_on(ledger);
+    gr_ledger_go(ledger);
     *now = (size_t)sum[GR_ALL][GR_ACTIVE_BYTES];
     return gr_max((size_t)peak, *now);
 }
@@ -209,7 +290,7 @@ static void read_memory(const struct gr_ledger *ledger, int sum, int figure, str
     out->current = out->total_up - out->total_down;
 }
 
-void gr_ledger_read(struct gr_ledger *ledger, struct granary_stats *out) {
+void gr_ledger_look(struct gr_ledger *ledger, struct granary_stats *out) {
     struct granary_stat_by_class *of_blocks[GR_FIGURES] = {
         [GR_ALLOCATED_BYTES] = &out->allocated_bytes, [GR_ACTIVE_BYTES] = &out->active_bytes,
         [GR_REQUESTED_BYTES] = &out->requested_bytes, [GR_ALLOCATIONS] = &out->allocations,
@@ -217,26 +298,31 @@ void gr_ledger_read(struct gr_ledger *ledger, struct granary_stats *out) {
     };
     struct granary_stat_by_class *of_memory[GR_MEMORY_FIGURES] = {
         [GR_RESERVED_BYTES] = &out->reserved_bytes, [GR_SEGMENTS] = &out->segments};
-    stop_all(ledger);
     share_room(ledger, NULL); /* a rise that has not settled yet counts */
     for (int s = 0; s < GR_SUMS; s++) {
         for (int f = 0; f < GR_FIGURES; f++) read_blocks(ledger, s, f, part_of(of_blocks[f], s));
         for (int f = 0; f < GR_MEMORY_FIGURES; f++) read_memory(ledger, s, f, part_of(of_memory[f], s));
     }
-    go_on(ledger);
     out->misses = ledger->misses;
     out->out_of_memory = ledger->out_of_memory;
     out->moved_extents = ledger->moved_extents;
     out->moved_bytes = ledger->moved_bytes;
     out->maps = ledger->maps;
     out->unmaps = ledger->unmaps;
+    out->collected_bytes = ledger->collected_bytes;
+}
+
+void gr_ledger_read(struct gr_ledger *ledger, struct granary_stats *out) {
+    gr_ledger_stop(ledger);
+    gr_ledger_look(ledger, out);
+    gr_ledger_go(ledger);
 }
 
 void gr_ledger_reset_peaks(struct gr_ledger *ledger) {
-    stop_all(ledger);
+    gr_ledger_stop(ledger);
     memset(ledger->peak, 0, sizeof(ledger->peak));
     share_room(ledger, NULL);
-    go_on(ledger);
+    gr_ledger_go(ledger);
     for (int s = 0; s < GR_SUMS; s++)
         for (int f = 0; f < GR_MEMORY_FIGURES; f++) ledger->memory_peak[s][f] = memory_now(ledger, s, f);
 }
@@ -269,10 +355,10 @@ static const char *check_tallies(const struct gr_ledger *ledger) {
 }
 
 const char *gr_ledger_check(struct gr_ledger *ledger) {
-    stop_all(ledger);
+    gr_ledger_stop(ledger);
     const char *broken = ceilings_hold(ledger) ? NULL : "G2";
     share_room(ledger, NULL); /* a rise that has not settled yet is no fault */
     if (!broken) broken = check_tallies(ledger);
-    go_on(ledger);
+    gr_ledger_go(ledger);
     return broken;
 }

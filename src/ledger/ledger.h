@@ -19,6 +19,9 @@
  * Figures of memory (reserved, segments, moves) change on misses only and live here, under the miss
  * lock.
  *
+ * While history is kept (history.h), the same verb writes the event, so that figures and history cannot
+ * disagree either. While it is not, a verb pays one branch for it.
+ *
  * Invariants (gr_ledger_check, all pools stopped):
  *      G1  0 <= current <= ceiling for every figure of every tally, once it has settled
  *      G2  the sum of ceilings is at most the peak, for all, small and large
@@ -32,6 +35,7 @@
 
 #include "base/list.h"
 #include "base/lock.h"
+#include "ledger/history.h"
 #include "policy/sizing.h"
 
 /* Figures of blocks. */
@@ -56,6 +60,8 @@ struct gr_tally {
     int64_t up[GR_TOTALS];       /* under guard: everything ever added */
     int64_t left[GR_FIGURES];    /* under guard: ceiling less current value */
     int64_t ceiling[GR_FIGURES]; /* written under guard and ledger lock */
+    struct gr_history *history;  /* under guard: where events go; NULL: nowhere */
+    struct gr_place place;       /* under guard: what events say of the pool */
     atomic_uint passes;          /* rises that may still pass */
     unsigned patience;           /* under ledger lock: how many passed before */
     struct gr_list link;         /* under ledger lock */
@@ -77,10 +83,13 @@ struct gr_ledger {
     int64_t memory_up[GR_CLASSES][GR_MEMORY_FIGURES];
     int64_t memory_down[GR_CLASSES][GR_MEMORY_FIGURES];
     int64_t memory_peak[GR_SUMS][GR_MEMORY_FIGURES];
-    int64_t misses, out_of_memory, moved_extents, moved_bytes, maps, unmaps;
+    int64_t misses, out_of_memory, moved_extents, moved_bytes, maps, unmaps, collected_bytes;
+    struct gr_history *history;            /* NULL until it is first asked for; then there until fini */
+    _Atomic(struct gr_history *) watching; /* the same while it is on, else NULL; read without a lock */
 };
 
 void gr_ledger_init(struct gr_ledger *ledger);
+void gr_ledger_fini(struct gr_ledger *ledger);
 /* A pool comes; a pool goes (its current values are zero). */
 void gr_ledger_add(struct gr_ledger *ledger, struct gr_tally *tally, enum gr_class class,
                    struct gr_lock *guard);
@@ -98,7 +107,14 @@ static inline int64_t gr_tally_up(const struct gr_tally *tally, enum gr_figure f
                                                                               : GR_UP_BYTES];
 }
 
-GR_MUST static inline bool gr_ledger_alloc(struct gr_tally *tally, size_t size, size_t requested) {
+/* *label: what the block keeps of who asked for it. */
+GR_MUST static inline bool gr_ledger_alloc(struct gr_tally *tally, uint64_t addr, size_t size,
+                                           size_t requested, uint32_t *label) {
+    *label = 0;
+    if (GR_UNLIKELY(tally->history != NULL)) {
+        *label = gr_history_label();
+        gr_history_tell(tally->history, GR_ALLOC, &tally->place, addr, requested, *label);
+    }
     tally->up[GR_UP_BYTES] += (int64_t)size;
     tally->up[GR_UP_REQUESTED] += (int64_t)requested;
     tally->up[GR_UP_BLOCKS] += 1;
@@ -109,11 +125,17 @@ GR_MUST static inline bool gr_ledger_alloc(struct gr_tally *tally, size_t size, 
 }
 
 /* The block is no longer the caller's; and it may be used again. */
-static inline void gr_ledger_free_requested(struct gr_tally *tally, size_t size) {
+static inline void gr_ledger_free_requested(struct gr_tally *tally, uint64_t addr, size_t size,
+                                            size_t requested, uint32_t label) {
+    if (GR_UNLIKELY(tally->history != NULL))
+        gr_history_tell(tally->history, GR_FREE_REQUESTED, &tally->place, addr, requested, label);
     tally->left[GR_ALLOCATED_BYTES] += (int64_t)size;
     tally->left[GR_ALLOCATIONS] += 1;
 }
-static inline void gr_ledger_free_completed(struct gr_tally *tally, size_t size, size_t requested) {
+static inline void gr_ledger_free_completed(struct gr_tally *tally, uint64_t addr, size_t size,
+                                            size_t requested, uint32_t label) {
+    if (GR_UNLIKELY(tally->history != NULL))
+        gr_history_tell_of(tally->history, GR_FREE_COMPLETED, &tally->place, addr, requested, label);
     tally->left[GR_ACTIVE_BYTES] += (int64_t)size;
     tally->left[GR_REQUESTED_BYTES] += (int64_t)requested;
     tally->left[GR_ACTIVE_BLOCKS] += 1;
@@ -126,12 +148,31 @@ void gr_ledger_settle(struct gr_ledger *ledger, struct gr_tally *hungry);
 /* ---- verbs on misses, under the miss lock ------------------------------------------------- */
 
 void gr_ledger_miss(struct gr_ledger *ledger);
-void gr_ledger_out_of_memory(struct gr_ledger *ledger);
-void gr_ledger_map(struct gr_ledger *ledger, enum gr_class class, size_t bytes);
-void gr_ledger_unmap(struct gr_ledger *ledger, enum gr_class class, size_t bytes);
-void gr_ledger_segment_alloc(struct gr_ledger *ledger, enum gr_class class, size_t bytes);
-void gr_ledger_segment_free(struct gr_ledger *ledger, enum gr_class class, size_t bytes);
-void gr_ledger_move(struct gr_ledger *ledger, size_t bytes);
+/* pool: the tally of the pool that it happened to. rounded: what was asked for. */
+void gr_ledger_out_of_memory(struct gr_ledger *ledger, const struct gr_tally *pool, size_t rounded,
+                             size_t device_free);
+/* Memory behind a run of addresses of the pool. */
+void gr_ledger_map(struct gr_ledger *ledger, const struct gr_tally *pool, uint64_t addr, size_t bytes);
+void gr_ledger_unmap(struct gr_ledger *ledger, const struct gr_tally *pool, uint64_t addr, size_t bytes);
+/* A classic segment. *label: what it keeps of who asked for it. */
+void gr_ledger_segment_alloc(struct gr_ledger *ledger, const struct gr_tally *pool, uint64_t addr,
+                             size_t bytes, uint32_t *label);
+void gr_ledger_segment_free(struct gr_ledger *ledger, const struct gr_tally *pool, uint64_t addr,
+                            size_t bytes, uint32_t label);
+/* Idle memory was taken from its place to serve the pool. */
+void gr_ledger_move(struct gr_ledger *ledger, const struct gr_tally *pool, size_t bytes);
+void gr_ledger_collect(struct gr_ledger *ledger, size_t bytes); /* on top of what took the memory away */
+/* A snapshot is taken, of so many active bytes. Everything is stopped. */
+void gr_ledger_snapshot(struct gr_ledger *ledger, size_t active);
+/* The user marks a moment. HOST_MEMORY when the name finds no room. */
+GR_MUST int gr_ledger_annotate(struct gr_ledger *ledger, bool start, const char *name);
+
+/* ---- keeping history, under the dump lock and the miss lock -------------------------------- */
+
+/* From now on: this level and these stacks; and the last `room` events. What is kept stays, as far as it
+ * fits. OK, HOST_MEMORY. */
+GR_MUST int gr_ledger_watch(struct gr_ledger *ledger, int level, int sources, uint64_t room);
+void gr_ledger_forget(struct gr_ledger *ledger);
 
 /* ---- reading ------------------------------------------------------------------------------ */
 
@@ -139,6 +180,12 @@ size_t gr_ledger_reserved(const struct gr_ledger *ledger); /* under the miss loc
 /* Bytes active now (in *now), and the most that ever were since the peaks were reset. Stops all pools
  * for a moment. */
 size_t gr_ledger_active(struct gr_ledger *ledger, size_t *now);
+/* Stops all pools: whoever holds the miss lock as well sees one moment, and may use what the pools' locks
+ * guard. And lets them go on. */
+void gr_ledger_stop(struct gr_ledger *ledger);
+void gr_ledger_go(struct gr_ledger *ledger);
+/* gr_ledger_read in between. */
+void gr_ledger_look(struct gr_ledger *ledger, struct granary_stats *out);
 /* Fills the figures that the ledger knows. Under the miss lock; stops all pools for a moment. */
 void gr_ledger_read(struct gr_ledger *ledger, struct granary_stats *out);
 void gr_ledger_reset_peaks(struct gr_ledger *ledger);  /* likewise */

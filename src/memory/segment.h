@@ -26,6 +26,7 @@ struct gr_segment {
     size_t size;               /* constant */
     struct gr_range range;     /* EXPANDABLE */
     struct gr_block *first;    /* under the pool's lock */
+    uint32_t label;            /* CLASSIC: who asked for it, while history is kept; else 0 */
 };
 
 /* Both make `first` the only tile; it was taken from the pool's slab before, under the pool's lock, since

@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 
-enum kind { BOOL, MIB, SIZE, FRACTION, CHOICE };
+enum kind { BOOL, MIB, SIZE, FRACTION, PART, CHOICE };
 
 struct option {
     const char *key;
@@ -114,6 +114,8 @@ static int read_fraction(const struct reader *r, const struct option *option, st
         return refuse(r, value, "is no value for %s: a decimal number such as 0.8", option->key);
     if (result == GR_TEXT_OVERFLOW || number > (double)option->high)
         return refuse(r, value, "is too large for %s: at most %zu", option->key, option->high);
+    if (option->kind == PART && number >= (double)option->high)
+        return refuse(r, value, "is too large for %s: it must be below %zu", option->key, option->high);
     if (number <= (double)option->low)
         return refuse(r, value, "is too small for %s: it must be above %zu", option->key, option->low);
     *out = number;
@@ -140,7 +142,8 @@ static int read_value(const struct reader *r, const struct option *option, struc
     case BOOL: return read_bool(r, option, value, field);
     case MIB:
     case SIZE: return read_size(r, option, value, field);
-    case FRACTION: return read_fraction(r, option, value, field);
+    case FRACTION:
+    case PART: return read_fraction(r, option, value, field);
     case CHOICE: return read_choice(r, option, value, field);
     }
     return GRANARY_INVALID;
@@ -220,6 +223,12 @@ void gr_config_init(struct granary_options *options) {
         .capture_reuse = GRANARY_REUSE_STREAM,
         .capture_marker = GRANARY_MARKER_TERMINALS,
         .fault = NULL,
+        .history = GRANARY_HISTORY_OFF,
+        .history_stacks = GRANARY_STACKS_ALL,
+        .history_entries = GR_CONFIG_HISTORY_ENTRIES,
+        .oom_snapshot = NULL,
+        .garbage_collection_threshold = 0,
+        .no_caching = 0,
     };
 }
 
@@ -242,15 +251,36 @@ int gr_config_parse(struct granary_options *options, const char *string, const c
     return status;
 }
 
+/* The variables of their own that ask the driver for every block: 1, 0, or nothing at all. */
+static int read_no_caching(struct granary_options *options, struct granary_option_error *error) {
+    static const char *const names[] = {"GRANARY_NO_CACHING", "PYTORCH_NO_CUDA_MEMORY_CACHING"};
+    for (size_t i = 0; i < GR_COUNT(names); i++) {
+        const char *string = getenv(names[i]);
+        if (!string) continue;
+        struct span value = trim((struct span){string, strlen(string)});
+        const struct option named = {.key = names[i], .kind = BOOL};
+        const struct reader r = {options, string, names[i], false, error};
+        if (value.len == 0) return GRANARY_OK;
+        return read_bool(&r, &named, value, &options->no_caching);
+    }
+    return GRANARY_OK;
+}
+
 int gr_config_from_environment(struct granary_options *options, struct granary_option_error *error) {
     static const struct {
         const char *name;
         bool lenient;
     } sources[] = {{"GRANARY_CONF", false}, {"PYTORCH_CUDA_ALLOC_CONF", true}, {"PYTORCH_ALLOC_CONF", true}};
-    for (size_t i = 0; i < GR_COUNT(sources); i++) {
-        const char *string = getenv(sources[i].name);
-        if (string != NULL)
-            return gr_config_parse(options, string, sources[i].name, sources[i].lenient, error);
-    }
-    return gr_config_parse(options, "", NULL, true, error);
+    size_t i = 0;
+    const char *string = NULL;
+    while (i < GR_COUNT(sources) && (string = getenv(sources[i].name)) == NULL) i++;
+    struct granary_options copy;
+    int status = gr_config_parse(options, "", NULL, true, error);
+    if (status != GRANARY_OK) return status;
+    copy = *options;
+    status = read_no_caching(&copy, error);
+    if (status == GRANARY_OK && string)
+        status = gr_config_parse(&copy, string, sources[i].name, sources[i].lenient, error);
+    if (status == GRANARY_OK) *options = copy;
+    return status;
 }

@@ -24,6 +24,8 @@
 
 #include "base/base.h"
 
+enum { GR_CONFIG_HISTORY_ENTRIES = 100000 }; /* the default */
+
 /* Fills in the defaults. */
 void gr_config_init(struct granary_options *options);
 

@@ -35,12 +35,17 @@ static size_t idle_bytes(const struct gr_pool *pool, const struct gr_block *b, s
     return (to - from) * segment->range.granule;
 }
 
+/* The smallest block that can be, or cover, a piece of idle memory. */
+static struct gr_block *first_block(const struct gr_pool *pool) {
+    /* Blocks that are never cut are segments of their own, of any size. */
+    return gr_index_find(&pool->free, pool->no_split ? GR_SIZING_UNIT : GR_SIZING_SMALL_SEGMENT);
+}
+
 /* The smallest block that has want idle bytes, else the one that has most. */
 static struct gr_block *choose(const struct gr_pool *pool, size_t want, uint32_t epoch) {
     struct gr_block *most = NULL;
     size_t most_bytes = 0;
-    for (struct gr_block *b = gr_index_find(&pool->free, GR_SIZING_SMALL_SEGMENT); b;
-         b = gr_index_next(&pool->free, b)) {
+    for (struct gr_block *b = first_block(pool); b; b = gr_index_next(&pool->free, b)) {
         if (b->epoch > epoch) continue;
         size_t bytes = idle_bytes(pool, b, want);
         if (bytes > most_bytes) {
@@ -52,11 +57,8 @@ static struct gr_block *choose(const struct gr_pool *pool, size_t want, uint32_t
     return most;
 }
 
-bool gr_idle_claim(struct gr_pool *pool, size_t want, uint32_t epoch, struct gr_idle *out) {
-    if (!gr_slab_reserve(&pool->blocks, 3)) return false; /* two edges, and the spare */
-    gr_pool_settle(pool);
-    struct gr_block *b = choose(pool, want, epoch);
-    if (!b) return false;
+/* Makes the idle memory of a block MOVING. The slab has a reserve of three. */
+static void claim(struct gr_pool *pool, struct gr_block *b, size_t want, struct gr_idle *out) {
     struct gr_segment *segment = gr_pool_segment_of(pool, b->addr);
     gr_index_remove(&pool->free, b);
     if (segment->kind == GR_SEGMENT_EXPANDABLE) {
@@ -75,14 +77,47 @@ bool gr_idle_claim(struct gr_pool *pool, size_t want, uint32_t epoch, struct gr_
     *out = (struct gr_idle){.segment = segment, .block = b, .bytes = b->size, .epoch = b->epoch};
     /* Taken now: hits may use up what the slab has until the claim ends. */
     if (segment->kind == GR_SEGMENT_EXPANDABLE) out->spare = gr_slab_take(&pool->blocks);
-    return true;
+}
+
+bool gr_idle_claim(struct gr_pool *pool, size_t want, uint32_t epoch, struct gr_idle *out) {
+    if (!gr_slab_reserve(&pool->blocks, 3)) return false; /* two edges, and the spare */
+    gr_pool_settle(pool);
+    struct gr_block *b = choose(pool, want, epoch);
+    if (b) claim(pool, b, want, out);
+    return b != NULL;
+}
+
+static uint32_t age_of(const struct gr_block *b, uint32_t clock) {
+    return clock - b->freed; /* also when the clock has gone round */
+}
+
+void gr_idle_ages(struct gr_pool *pool, uint32_t clock, uint32_t epoch, struct gr_idle_ages *out) {
+    gr_pool_settle(pool);
+    for (struct gr_block *b = first_block(pool); b; b = gr_index_next(&pool->free, b)) {
+        if (idle_bytes(pool, b, 1) == 0) continue;
+        if (b->epoch > out->newest) out->newest = b->epoch;
+        if (b->epoch > epoch) continue;
+        out->sum += age_of(b, clock);
+        out->count++;
+    }
+}
+
+bool gr_idle_claim_old(struct gr_pool *pool, uint32_t clock, uint64_t age, size_t want, uint32_t epoch,
+                       struct gr_idle *out) {
+    if (!gr_slab_reserve(&pool->blocks, 3)) return false;
+    gr_pool_settle(pool);
+    for (struct gr_block *b = first_block(pool); b; b = gr_index_next(&pool->free, b)) {
+        if (b->epoch > epoch || age_of(b, clock) < age || idle_bytes(pool, b, 1) == 0) continue;
+        claim(pool, b, want, out);
+        return true;
+    }
+    return false;
 }
 
 size_t gr_idle_total(struct gr_pool *pool, size_t enough) {
     gr_pool_settle(pool);
     size_t sum = 0;
-    for (struct gr_block *b = gr_index_find(&pool->free, GR_SIZING_SMALL_SEGMENT); b && sum < enough;
-         b = gr_index_next(&pool->free, b))
+    for (struct gr_block *b = first_block(pool); b && sum < enough; b = gr_index_next(&pool->free, b))
         sum += idle_bytes(pool, b, SIZE_MAX);
     return sum;
 }

@@ -31,6 +31,18 @@ GR_MUST bool gr_idle_claim(struct gr_pool *pool, size_t want, uint32_t epoch, st
 /* Idle bytes of the pool, all epochs; stops counting at enough. */
 size_t gr_idle_total(struct gr_pool *pool, size_t enough);
 
+/* How old idle memory is, by the clock of requests; block by block, for garbage collection. */
+struct gr_idle_ages {
+    uint64_t sum;    /* of the ages of blocks freed up to the epoch that was asked for, */
+    size_t count;    /* and how many those are */
+    uint32_t newest; /* epoch of the newest block of all */
+};
+/* Adds the blocks of the pool that have idle memory. */
+void gr_idle_ages(struct gr_pool *pool, uint32_t clock, uint32_t epoch, struct gr_idle_ages *out);
+/* Like gr_idle_claim, from a block that is at least so old. */
+GR_MUST bool gr_idle_claim_old(struct gr_pool *pool, uint32_t clock, uint64_t age, size_t want,
+                               uint32_t epoch, struct gr_idle *out);
+
 /* What still has memory behind it becomes FREE again, the rest a HOLE. (A classic segment whose
  * memory goes is taken out of the pool by the caller instead.) */
 void gr_idle_finish(struct gr_pool *pool, struct gr_idle *idle);

@@ -18,12 +18,13 @@ void gr_pool_init(struct gr_pool *pool, enum gr_class class, struct gr_address_t
     gr_ledger_add(ledger, &pool->tally, class, &pool->lock);
 }
 
-void gr_pool_assign(struct gr_pool *pool, struct gr_stream *stream, struct gr_route *route, bool expandable,
-                    bool no_split) {
+void gr_pool_assign(struct gr_pool *pool, struct gr_stream *stream, struct gr_route *route, uint64_t heap,
+                    bool expandable, bool no_split) {
     gr_lock_take(&pool->lock);
     GR_ASSERT(pool->segment_count == 0, "P2");
     pool->stream = stream;
     pool->route = route;
+    pool->tally.place = (struct gr_place){.stream = gr_place_stream(stream->handle), .heap = heap};
     pool->expandable = expandable && !no_split;
     pool->no_split = no_split;
     gr_lock_give(&pool->lock);

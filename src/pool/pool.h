@@ -64,10 +64,10 @@ void gr_pool_init(struct gr_pool *pool, enum gr_class class, struct gr_address_t
 /* The pool has no segments any more. */
 void gr_pool_fini(struct gr_pool *pool, struct gr_ledger *ledger);
 
-/* Gives a pool without segments to a stream of a heap. Pools are handed on, never freed before the
+/* Gives a pool without segments to a stream of a heap, by its name. Pools are handed on, never freed before the
  * end: a block pointer that has gone stale finds a pool, and fails cleanly. */
-void gr_pool_assign(struct gr_pool *pool, struct gr_stream *stream, struct gr_route *route, bool expandable,
-                    bool no_split);
+void gr_pool_assign(struct gr_pool *pool, struct gr_stream *stream, struct gr_route *route, uint64_t heap,
+                    bool expandable, bool no_split);
 
 /* ---- under the pool's lock ---------------------------------------------------------------- */
 

@@ -215,6 +215,22 @@ int gr_defer_wait(struct gr_defer *defer, gr_cu_event event) {
     return status;
 }
 
+static size_t pending_in(const struct gr_list *uses) {
+    size_t sum = 0;
+    GR_LIST_FOR(link, (struct gr_list *)uses) {
+        const struct gr_block *block = GR_CONTAINER(link, struct gr_use, link)->block;
+        if (block->state == GR_BLOCK_PENDING) sum += block->size;
+    }
+    return sum;
+}
+
+size_t gr_defer_pending_on(struct gr_defer *defer, const struct gr_stream *stream) {
+    gr_lock_take(&defer->lock);
+    size_t sum = pending_in(&stream->queue) + pending_in(&stream->waiting);
+    gr_lock_give(&defer->lock);
+    return sum;
+}
+
 int gr_defer_bury(struct gr_defer *defer, struct gr_stream *stream) {
     gr_lock_take(&defer->lock);
     int status = gr_list_empty(&stream->waiting) ? GRANARY_OK : gr_driver_begin(defer->driver);

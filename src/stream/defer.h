@@ -74,6 +74,9 @@ struct gr_block *gr_defer_shared(struct gr_defer *defer, struct gr_stream *strea
 gr_cu_event gr_defer_event(struct gr_defer *defer, const struct gr_block *block);
 GR_MUST int gr_defer_wait(struct gr_defer *defer, gr_cu_event event);
 
+/* Bytes of PENDING blocks that wait for work on the stream. All pools are stopped. */
+size_t gr_defer_pending_on(struct gr_defer *defer, const struct gr_stream *stream);
+
 /* The stream's handle is about to become invalid: its events are recorded now. */
 GR_MUST int gr_defer_bury(struct gr_defer *defer, struct gr_stream *stream);
 /* It lives on after all: more work may follow, and events must stand behind that. */

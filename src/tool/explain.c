@@ -101,11 +101,12 @@ static bool look_at_segment(struct explain *x, const struct snapshot_moment *m,
         if (block->size > largest) largest = block->size;
     }
     count_free(x, s, empty, largest);
-    if (!is_asked(x, s)) return true;
-    x->pieces += pieces;
-    x->segments++;
+    if (is_asked(x, s)) {
+        x->pieces += pieces;
+        x->segments++;
+        x->partly += empty > 0 && empty < s->size;
+    }
     if (empty == 0 || empty == s->size) return true;
-    x->partly++;
     /* What is free there is kept apart by what is used there, by each block as it is large. */
     for (size_t i = 0; i < s->count; i++) {
         const struct snapshot_block *block = &m->blocks[s->first + i];
@@ -136,7 +137,7 @@ static bool look_at_lives(struct explain *x, struct tally *holders) {
 
 static int look(struct explain *x, struct problem *problem) {
     struct snapshot_moment m;
-    struct tally holders = {0}, pins = {0}, waiting = {0};
+    struct tally holders = {0}, pins = {0}, elsewhere = {0}, waiting = {0};
     bool good = true;
     if (snapshot_rebuild(x->snapshot, x->device, x->entry, &m, problem) != 0) return -1;
     if (m.segment_count == 0) {
@@ -147,7 +148,7 @@ static int look(struct explain *x, struct problem *problem) {
         x->pending = m.pending;
         x->requested = m.requested;
         for (size_t i = 0; i < m.segment_count && good; i++)
-            good = look_at_segment(x, &m, &m.segments[i], &pins);
+            good = look_at_segment(x, &m, &m.segments[i], is_asked(x, &m.segments[i]) ? &pins : &elsewhere);
         for (size_t i = 0; i < m.block_count && good; i++) {
             const struct snapshot_block *block = &m.blocks[i];
             if (block->state == SNAPSHOT_LIVE) good = tally_add(&holders, block, block->size);
@@ -156,6 +157,7 @@ static int look(struct explain *x, struct problem *problem) {
     }
     tally_end(&holders, x->holders);
     tally_end(&pins, x->pins);
+    tally_end(&elsewhere, x->pins_elsewhere);
     tally_end(&waiting, x->waiting);
     snapshot_moment_free(&m);
     if (good) return 0;

@@ -57,7 +57,9 @@ struct explain {
 
     struct whatif_card card;
     struct growth growth;
-    struct explain_place holders[EXPLAIN_PLACES], pins[EXPLAIN_PLACES], waiting[EXPLAIN_PLACES];
+    /* Of what is live; of what keeps free memory apart, where was asked for and elsewhere; of what is pending. */
+    struct explain_place holders[EXPLAIN_PLACES], pins[EXPLAIN_PLACES], pins_elsewhere[EXPLAIN_PLACES];
+    struct explain_place waiting[EXPLAIN_PLACES];
 
     struct whatif_trial own; /* the job's settings */
     struct whatif_trial trials[EXPLAIN_TRIALS];

@@ -153,8 +153,9 @@ static void print_moment(const struct explain *x, FILE *to) {
     if (!x->failed || x->reserved == 0) return;
     row(to, "free", "%s where it was asked for: %zu pieces, the largest %s, in %zu of %zu segments",
         SIZE(x->free), x->pieces, SIZE(x->largest), x->partly, x->segments);
-    row(to, "", "%s among blocks of the other class, %s on other streams, %s in other pools",
-        SIZE(x->free_class), SIZE(x->free_streams), SIZE(x->free_private));
+    if (x->free_class + x->free_streams + x->free_private > 0)
+        row(to, "", "%s among blocks of the other class, %s on other streams, %s in other pools",
+            SIZE(x->free_class), SIZE(x->free_streams), SIZE(x->free_private));
 }
 
 static void print_places(const struct explain *x, const char *label, const struct explain_place *places,
@@ -171,7 +172,7 @@ static void print_growth(const struct explain *x, FILE *to) {
         const struct growth_group *g = &x->growth.groups[i];
         if (x->growth.seconds > 0)
             row(to, i == 0 ? "grows" : "",
-                "%s in %zu blocks in %.2f s, %s a second, and none of it was freed", SIZE(g->bytes),
+                "%s in %zu blocks in %.3g s, %s a second, and none of it was freed", SIZE(g->bytes),
                 g->blocks, x->growth.seconds, SIZE((uint64_t)((double)g->bytes / x->growth.seconds)));
         else
             row(to, i == 0 ? "grows" : "", "%s in %zu blocks, and none of it was freed", SIZE(g->bytes),
@@ -195,8 +196,8 @@ const char *explain_fits(const struct explain *x, const struct whatif_trial *tri
 static void put_trial(struct table *t, const struct explain *x, const struct whatif_trial *trial,
                       const char *name) {
     table_put(t, "%s", name);
-    table_put(t, "%s", SIZE(trial->reserved));
-    table_put(t, "%s", SIZE(trial->smallest));
+    table_put(t, "%.1f MiB", (double)trial->reserved / 1048576.0);
+    table_put(t, "%.1f MiB", (double)trial->smallest / 1048576.0);
     table_put(t, "%s", explain_fits(x, trial));
 }
 
@@ -261,8 +262,10 @@ void explain_print(const struct explain *x, FILE *to) {
     print_verdict(x, to);
     print_moment(x, to);
     print_growth(x, to);
-    if (x->kind == EXPLAIN_FRAGMENTATION || x->kind == EXPLAIN_STRANDED)
-        print_places(x, "pinned by", x->pins, EXPLAIN_PLACES, to);
+    if (x->kind == EXPLAIN_FRAGMENTATION || x->kind == EXPLAIN_STRANDED) {
+        bool here = x->kind == EXPLAIN_FRAGMENTATION && x->free >= x->free_class;
+        print_places(x, "pinned by", here ? x->pins : x->pins_elsewhere, EXPLAIN_PLACES, to);
+    }
     if (x->kind == EXPLAIN_PENDING) print_places(x, "waiting", x->waiting, EXPLAIN_PLACES, to);
     print_places(x, "most live", x->holders, x->kind == EXPLAIN_NOTHING ? 2 : EXPLAIN_PLACES, to);
     if (x->device->unexplained > 0)
@@ -395,6 +398,7 @@ void explain_print_json(const struct explain *x, FILE *to) {
     fprintf(to, "\"bytes\":%" PRIu64 "},", x->card.guess);
     json_growth(x, to);
     json_places(x, "pinned_by", x->pins, to);
+    json_places(x, "pinned_elsewhere_by", x->pins_elsewhere, to);
     json_places(x, "waiting", x->waiting, to);
     json_places(x, "holders", x->holders, to);
     json_trials(x, to);

@@ -127,24 +127,36 @@ void snapshot_free(struct snapshot *snapshot) {
 
 /* ---- stacks ---------------------------------------------------------------------------------- */
 
-/* Code that the reader of a report did not write. */
+static bool has(const char *text, const char *part) {
+    return strstr(text, part) != NULL;
+}
+
+static bool is_python(const char *file) {
+    const char *dot = strrchr(file, '.');
+    return file[0] == '<' || (dot != NULL && strcmp(dot, ".py") == 0);
+}
+
+/* Code that the reader of a report did not write. Of C, what stands in a shared object or in the system's
+ * folders, or was built by relative paths, as the C library is. */
 static bool is_foreign(const char *file) {
-    static const char *const parts[] = {"site-packages/", "dist-packages/", "/lib/python", "lib/python3"};
-    if (file[0] == 0 || file[0] == '<') return true; /* <frozen importlib>, <string> */
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
-        if (strstr(file, parts[i]) != NULL) return true;
-    return false;
+    if (is_python(file))
+        return has(file, "site-packages/") || has(file, "dist-packages/") || has(file, "lib/python3") ||
+               strncmp(file, "<frozen", 7) == 0 || strcmp(file, "<string>") == 0;
+    return file[0] == 0 || file[0] == '.' || strcmp(file, "??") == 0 || has(file, ".so") ||
+           strncmp(file, "/usr/", 5) == 0;
 }
 
 const struct snapshot_frame *snapshot_line(const struct snapshot *snapshot, uint32_t stack) {
-    const struct snapshot_frame *first = NULL;
+    const struct snapshot_frame *native = NULL, *first = NULL;
     struct snapshot_stack s = snapshot->stacks[stack];
     for (uint32_t i = 0; i < s.count; i++) {
         const struct snapshot_frame *frame = &snapshot->frames[snapshot->frame_ids[s.first + i]];
-        if (!is_foreign(frame->file)) return frame;
+        bool foreign = is_foreign(frame->file);
+        if (is_python(frame->file) && !foreign) return frame;
+        if (native == NULL && !foreign) native = frame;
         if (first == NULL && frame->file[0] != 0) first = frame;
     }
-    return first;
+    return native != NULL ? native : first;
 }
 
 const char *snapshot_line_text(const struct snapshot *snapshot, uint32_t stack, char *buffer, size_t room) {

@@ -166,8 +166,9 @@ bool snapshot_looks_like(const char *bytes, size_t length);
 
 void snapshot_free(struct snapshot *snapshot);
 
-/* The line that a reader of a report can change: the innermost frame that is not in an installed package,
- * the standard library or an interpreter's own code; else the innermost with a file; else NULL. */
+/* The line that a reader of a report can change: the innermost Python frame that is not of an installed
+ * package or the standard library; without one the innermost C frame that is not of the system or a shared
+ * object; else the innermost with a file; else NULL. */
 const struct snapshot_frame *snapshot_line(const struct snapshot *snapshot, uint32_t stack);
 
 /* "file:line (function)" of snapshot_line, or "stack not recorded". Returns buffer. */

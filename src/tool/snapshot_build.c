@@ -294,10 +294,11 @@ static int pool_of(struct builder *b, const struct value *value, uint64_t pool[2
 static int segment_of(struct builder *b, struct value *value, size_t number, struct snapshot_segment *out) {
     struct snapshot *s = b->out;
     const struct value *blocks;
-    uint64_t at, end, device = 0;
+    uint64_t at, end, device;
     snprintf(b->place, sizeof b->place, "segment %zu", number);
     if (take(b, value) != 0 || address_of(b, value, "address", &out->address) != 0 ||
         number_of(b, value, "total_size", &out->size) != 0 || list_of(b, value, "blocks", &blocks) != 0 ||
+        number_or(b, value, "device", 0, &device) != 0 ||
         pool_of(b, value_get(value, "segment_pool_id"), out->pool) != 0 ||
         stack_of(b, value_get(value, "frames"), &out->stack) != 0)
         return -1;

@@ -9,6 +9,7 @@
 #include "support/hot.h"
 #include "support/model.h"
 #include "support/rng.h"
+#include "support/shortfall.h"
 
 enum { STREAMS = 4, MEMORY = 96, LIVE = 200 };
 
@@ -27,6 +28,7 @@ static void configure(struct granary_sim_config *sim, struct granary_options *op
     sim->hang_ms = 500;
     options->expandable_segments = !classic;
     options->handle_cache_bytes = rng_once_in(&rng, 3) ? 16 * GR_MIB : 0;
+    options->garbage_collection_threshold = rng_once_in(&rng, 3) ? 0.6 : 0;
     options->max_split_size = classic && rng_once_in(&rng, 3) ? 23 * GR_MIB : GRANARY_UNLIMITED;
 }
 
@@ -70,6 +72,7 @@ static void use(const struct model_block *block) {
 }
 
 static bool alloc(size_t requested, granary_stream stream) {
+    char words[128];
     void *ptr = &ptr;
     int64_t before = fixture_held().handle_bytes + fixture_held().allocated_bytes;
     int status = granary_alloc(g, requested, stream, &ptr);
@@ -77,6 +80,8 @@ static bool alloc(size_t requested, granary_stream stream) {
         HOT_ASSERT(ptr == NULL);
         HOT_ASSERT_MSG(status == GRANARY_OUT_OF_MEMORY || status == GRANARY_OVER_LIMIT, "%zu: %d %s",
                        requested, status, fixture_fault(g).text);
+        const char *wrong = shortfall_wrong(g, words);
+        HOT_ASSERT_MSG(wrong == NULL, "%s", wrong);
         failures++;
         return false;
     }

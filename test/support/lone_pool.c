@@ -19,7 +19,7 @@ void lone_pool_open(struct lone_pool *lone, enum gr_class class, bool expandable
     gr_ledger_init(&lone->ledger);
     gr_stream_init(&lone->stream, GR_CU_STREAM_LEGACY);
     gr_pool_init(&lone->pool, class, &lone->table, &lone->sizing, &lone->ledger);
-    gr_pool_assign(&lone->pool, &lone->stream, NULL, expandable, false);
+    gr_pool_assign(&lone->pool, &lone->stream, NULL, 0, expandable, false);
 }
 
 static void close_segment(struct lone_pool *lone, struct gr_segment *segment) {
@@ -101,15 +101,16 @@ struct gr_block *lone_pool_take(struct lone_pool *lone, size_t size, size_t piec
         gr_grow_finish(&lone->pool, &growth);
         ck_assert_int_eq(gr_pool_take(&lone->pool, rounded, size, &b), GRANARY_OK);
     }
-    if (gr_ledger_alloc(&lone->pool.tally, b->size, size)) gr_ledger_settle(&lone->ledger, &lone->pool.tally);
+    if (gr_ledger_alloc(&lone->pool.tally, b->addr, b->size, size, &b->label))
+        gr_ledger_settle(&lone->ledger, &lone->pool.tally);
     return b;
 }
 
 void lone_pool_put(struct lone_pool *lone, struct gr_block *b) {
     gr_table_clear(&lone->table, b);
     b->epoch = gr_stream_epoch(&lone->stream);
-    gr_ledger_free_requested(&lone->pool.tally, b->size);
-    gr_ledger_free_completed(&lone->pool.tally, b->size, b->u.live.requested);
+    gr_ledger_free_requested(&lone->pool.tally, b->addr, b->size, b->u.live.requested, 0);
+    gr_ledger_free_completed(&lone->pool.tally, b->addr, b->size, b->u.live.requested, 0);
     gr_pool_put(&lone->pool, b);
 }
 

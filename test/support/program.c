@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Random programs: blocks, streams, events, and the loop. */
 #include "support/program.h"
+#include "support/shortfall.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -56,6 +57,8 @@ void program_open(struct program *p, uint64_t seed) {
                                    ? GRANARY_REUSE_OFF
                                    : (int)rng_between(&rng, GRANARY_REUSE_STREAM, GRANARY_REUSE_GRAPH);
     p->options.capture_marker = rng_once_in(&rng, 3) ? GRANARY_MARKER_EMPTY_NODE : GRANARY_MARKER_TERMINALS;
+    p->options.garbage_collection_threshold = rng_once_in(&rng, 4) ? 0.5 : 0;
+    p->options.no_caching = rng_once_in(&rng, 16);
     if (granary_sim_open(&config) != GRANARY_OK || granary_open(0, &p->options, &p->g) != GRANARY_OK) abort();
     gr_sim_table(&p->cu);
     CU(p, cuCtxPushCurrent, p->g->driver.context);
@@ -238,8 +241,10 @@ bool program_alloc(struct program *p, int s, size_t size, struct program_block *
     program_say(p, "alloc %zu on s%d: %d, %p, id %llu%s", call.size, s, status, call.ptr,
                 (unsigned long long)p->ids + 1, node ? " in capture" : "");
     if (status == GRANARY_OUT_OF_MEMORY || status == GRANARY_OVER_LIMIT) {
+        char words[128];
+        const char *wrong = shortfall_wrong(p->g, words);
         p->tally.failed++;
-        return true;
+        return !wrong || program_fault(p, "%s", wrong);
     }
     if (status != GRANARY_OK) return program_fault(p, "alloc: %s", granary_status_name(status));
     struct program_block *b = &p->blocks[place];

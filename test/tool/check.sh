@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The granary command on good and bad input: its words and its exit status.   check.sh BINARY
+# The granary command on good and bad input: its words and its exit status.   check.sh BINARY JOBS
 set -uo pipefail
 
 tool=$PWD/$1
+jobs=$PWD/$2
 root=$PWD
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -68,7 +69,7 @@ expect 2 'Is a directory' replay --driver sim .
 [ $? = 2 ] && passed=$((passed + 1)) || { echo "tool: a full disk is not noticed" >&2; failed=$((failed + 1)); }
 
 refuse '' 'bad\.trace: there is no operation'
-refuse '\200\002}q' 'bad\.trace: this is a pickle'
+refuse '\200\002}q' 'bad\.trace: byte 3: BINPUT needs 1 bytes and the file has 0 more'
 refuse 'a 1 512\n' 'bad\.trace:1:8: the stream.s number is missing'
 refuse 'a 1 5x2 0\n' 'bad\.trace:1:6: the size must be a whole number'
 refuse 'a 1 -5 0\n' 'bad\.trace:1:5: the size must be a whole number'
@@ -92,6 +93,62 @@ expect 2 '--series: ' replay --driver sim --series /no/such/place good.trace
 expect 0 '^good ' replay --driver sim --series curve good.trace
 [ "$(sed -n 2p curve)" = op,active,reserved ] && [ "$(tail -n +3 curve | wc -l)" = 6 ] && passed=$((passed + 1)) ||
     { echo "tool: the series is not as described" >&2; cat curve >&2; failed=$((failed + 1)); }
+
+# ---- snapshots -------------------------------------------------------------------------------------
+
+golden=$root/test/golden
+fragmented=$golden/oom_fragmentation.pickle.gz
+leaking=$golden/oom_leak.pickle.gz
+expect 0 'nothing wrong$' explain "$golden/gpt_varlen.pickle.gz"
+expect 0 'nothing wrong$' explain "$golden/prefetch.pickle.gz"
+expect 0 'nothing wrong$' explain "$root/bench/traces/prefetch.trace.gz"
+expect 1 ': fragmentation: 641.2 MiB are free where 1.50 GiB were asked for, in pieces of at most 89.6 MiB$' \
+    explain "$fragmented"
+expect 1 'failed +1.50 GiB at train/oomjobs.py:12 \(step\)' explain "$fragmented"
+expect 1 'pinned by .* train/oomjobs.py:12 \(step\), in activations.py:66' explain "$fragmented"
+expect 1 'expandable_segments:False \(the job.s\) .* fails$' explain --memory 10.6GiB "$fragmented"
+expect 1 'expandable_segments:True +[0-9].* fits$' explain --memory 10.6GiB "$fragmented"
+expect 1 'advice +expandable_segments:True: ' explain "$fragmented"
+expect 1 ': peak: ' explain --memory 10162MiB "$fragmented"
+expect 1 ': leak: what is allocated at train/oomjobs.py:12 \(step\), in modeling_gpt2.py:307 \(forward\) only grows$' \
+    explain "$leaking"
+expect 1 'grows +156.0 MiB in 13 blocks in 1.0[0-9] s' explain "$leaking"
+expect 1 'without what grows\) .* fits$' explain "$leaking"
+expect 1 '"kind":"leak","out_of_memory":true,"entry":58151,' explain --json "$leaking"
+expect 1 'at op 14153$' replay --driver sim --memory 10500MiB --conf expandable_segments:False "$fragmented"
+expect 0 '^oom_fragmentation .* 14154 ' replay --driver sim --memory 10.6GiB "$fragmented"
+
+# hurt FORMAT PATTERN: the bytes are no snapshot.
+hurt() {
+    printf "$1" >bad.pickle
+    expect 2 "^granary explain: bad\\.pickle: $2" explain bad.pickle
+}
+hurt '\200\004cos\nsystem\n(S"id"\ntR.' 'byte 2: the opcode GLOBAL could run code; only plain data is read$'
+hurt '\200\002}q' 'byte 3: BINPUT needs 1 bytes and the file has 0 more'
+hurt '}.' 'this is plain data but no snapshot'
+hurt '{"segments":[]}' 'the snapshot is empty'
+hurt '{"segments":[' 'byte 13: the text ends where a value must stand'
+expect 2 'a file to explain is missing' explain
+expect 2 'no option "--loud"' explain --loud x
+expect 2 '--memory: "much" is not a size' explain --memory much x
+expect 2 'no-such-file: No such file' explain no-such-file
+
+# Jobs that ran out of memory, each with the line that is to blame. Lines are known with libdw only.
+blame() {
+    local job=$1 words=$2 function=$3 mark=$4 line
+    "$jobs" "$job" "$job.pickle" >out 2>err || { cat err >&2; failed=$((failed + 1)); }
+    line=$(grep -n "/\* .*$mark.* \*/$" "$root/test/tool/jobs.c" | head -n 1 | cut -d : -f 1)
+    if "$tool" explain "$job.pickle" | grep -q 'jobs\.c:'; then function="jobs.c:$line \($function\)"; fi
+    expect 1 "^$job.pickle: $words" explain "$job.pickle"
+    expect 1 "$function" explain "$job.pickle"
+}
+blame leak 'leak: what is allocated at .*keep_result.* only grows$' keep_result leak
+blame fragment 'fragmentation: 720.0 MiB are free where 96.0 MiB were asked for, in pieces of at most 48.0 MiB$' \
+    keep_small fragment
+blame peak 'peak: what is live and the request are 1.05 GiB, 56.0 MiB more than the card$' activations peak
+blame strand 'stranded: 720.0 MiB are free, but in pools of other streams$' keep_small strand
+
+# ---- reports ---------------------------------------------------------------------------------------
 
 # same WHAT COMMAND...: a condition that is no line of output.
 same() {
@@ -117,6 +174,11 @@ expect 2 '-o: /no/such/place: No such' report -o /no/such/place good.trace
 expect 2 '-o: /dev/full: No space' report -o /dev/full good.trace
 same 'a report to a device removes it' test -c /dev/full
 expect 2 'no-such-file: No such file' report no-such-file
+for s in "$golden"/*.pickle.gz; do
+    same "no report of $s" "$tool" report -o golden.html "$s"
+    same "the report of $s is larger than a megabyte" test "$(wc -c <golden.html)" -lt 1048576
+done
+expect 0 '"kind":"fragmentation","failed":true,"entry":14308' report "$fragmented"
 
 echo "tool: $passed passed, $failed failed"
 [ $failed = 0 ]

@@ -183,7 +183,7 @@ START_TEST(free_memory_that_did_not_help_is_told_by_where_it_lies) {
     struct granary_shortfall s = fixture_fault(g).shortfall;
     ck_assert_uint_eq(s.free_same_pool_bytes, 3 * GR_MIB);
     ck_assert_uint_eq(s.largest_free_bytes, 3 * GR_MIB);
-    ck_assert_uint_eq(s.free_other_pool_bytes, 3 * GR_MIB / 2); /* the rest of the other stream's granule */
+    ck_assert_uint_eq(s.free_other_stream_bytes, 3 * GR_MIB / 2); /* the rest of the other stream's granule */
     ck_assert_uint_eq(s.active_bytes, 9 * GR_MIB + GR_MIB / 2);
     fixture_free(g, q);
     ck_assert_int_eq(granary_stream_destroy(g, other), GRANARY_OK);

@@ -77,8 +77,9 @@ static void compare(void) {
 }
 
 static void alloc(struct pool *pool, size_t size, size_t requested) {
+    uint32_t label;
     gr_lock_take(&pool->lock);
-    bool over = gr_ledger_alloc(&pool->tally, size, requested);
+    bool over = gr_ledger_alloc(&pool->tally, 0, size, requested, &label);
     gr_lock_give(&pool->lock);
     if (over) gr_ledger_settle(&ledger, &pool->tally);
     pool->block[pool->count].size = size;
@@ -98,7 +99,7 @@ static void step_down(struct pool *pool, size_t at, bool at_once) {
     size_t size = pool->block[at].size, requested = pool->block[at].requested;
     gr_lock_take(&pool->lock);
     if (!pool->block[at].pending) {
-        gr_ledger_free_requested(&pool->tally, size);
+        gr_ledger_free_requested(&pool->tally, 0, size, requested, 0);
         move(class, GR_ALLOCATED_BYTES, -(int64_t)size);
         move(class, GR_ALLOCATIONS, -1);
         pool->block[at].pending = true;
@@ -107,7 +108,7 @@ static void step_down(struct pool *pool, size_t at, bool at_once) {
             return;
         }
     }
-    gr_ledger_free_completed(&pool->tally, size, requested);
+    gr_ledger_free_completed(&pool->tally, 0, size, requested, 0);
     move(class, GR_ACTIVE_BYTES, -(int64_t)size);
     move(class, GR_REQUESTED_BYTES, -(int64_t)requested);
     move(class, GR_ACTIVE_BLOCKS, -1);
@@ -215,14 +216,15 @@ END_TEST
 
 START_TEST(reserved_and_segments_are_counted_by_class_with_exact_peaks) {
     struct granary_stats s = {.struct_size = sizeof s};
-    gr_ledger_map(&ledger, GR_SMALL, 2 * GR_MIB);
-    gr_ledger_segment_alloc(&ledger, GR_LARGE, 20 * GR_MIB);
-    gr_ledger_unmap(&ledger, GR_SMALL, 2 * GR_MIB);
-    gr_ledger_map(&ledger, GR_LARGE, 4 * GR_MIB);
-    gr_ledger_segment_free(&ledger, GR_LARGE, 20 * GR_MIB);
-    gr_ledger_move(&ledger, 6 * GR_MIB);
+    uint32_t label;
+    gr_ledger_map(&ledger, &pools[0].tally, 0, 2 * GR_MIB);
+    gr_ledger_segment_alloc(&ledger, &pools[1].tally, 0, 20 * GR_MIB, &label);
+    gr_ledger_unmap(&ledger, &pools[0].tally, 0, 2 * GR_MIB);
+    gr_ledger_map(&ledger, &pools[1].tally, 0, 4 * GR_MIB);
+    gr_ledger_segment_free(&ledger, &pools[1].tally, 0, 20 * GR_MIB, label);
+    gr_ledger_move(&ledger, &pools[1].tally, 6 * GR_MIB);
     gr_ledger_miss(&ledger);
-    gr_ledger_out_of_memory(&ledger);
+    gr_ledger_out_of_memory(&ledger, &pools[1].tally, 512, 0);
     gr_ledger_read(&ledger, &s);
     ck_assert_uint_eq(gr_ledger_reserved(&ledger), 4 * GR_MIB);
     ck_assert_int_eq(s.reserved_bytes.all.current, 4 * GR_MIB);
@@ -257,23 +259,24 @@ static pthread_barrier_t barrier;
 /* Rises in small steps with a dip after each, waits for the others at the top, and comes down. */
 static void *rise_and_fall(void *argument) {
     struct pool *pool = argument;
+    uint32_t label;
     for (int i = 0; i < RISE; i++) {
         for (int n = 0; n < 2; n++) {
             gr_lock_take(&pool->lock);
-            bool over = gr_ledger_alloc(&pool->tally, 1024, 600);
+            bool over = gr_ledger_alloc(&pool->tally, 0, 1024, 600, &label);
             gr_lock_give(&pool->lock);
             if (over) gr_ledger_settle(&ledger, &pool->tally);
         }
         gr_lock_take(&pool->lock);
-        gr_ledger_free_requested(&pool->tally, 1024);
-        gr_ledger_free_completed(&pool->tally, 1024, 600);
+        gr_ledger_free_requested(&pool->tally, 0, 1024, 600, 0);
+        gr_ledger_free_completed(&pool->tally, 0, 1024, 600, 0);
         gr_lock_give(&pool->lock);
     }
     pthread_barrier_wait(&barrier);
     for (int i = 0; i < RISE; i++) {
         gr_lock_take(&pool->lock);
-        gr_ledger_free_requested(&pool->tally, 1024);
-        gr_ledger_free_completed(&pool->tally, 1024, 600);
+        gr_ledger_free_requested(&pool->tally, 0, 1024, 600, 0);
+        gr_ledger_free_completed(&pool->tally, 0, 1024, 600, 0);
         gr_lock_give(&pool->lock);
     }
     return NULL;

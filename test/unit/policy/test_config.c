@@ -17,6 +17,8 @@ static void setup(void) {
     unsetenv("GRANARY_CONF");
     unsetenv("PYTORCH_CUDA_ALLOC_CONF");
     unsetenv("PYTORCH_ALLOC_CONF");
+    unsetenv("GRANARY_NO_CACHING");
+    unsetenv("PYTORCH_NO_CUDA_MEMORY_CACHING");
 }
 
 static int strict(const char *string) {
@@ -54,17 +56,21 @@ START_TEST(the_defaults_are_the_documented_ones) {
     ck_assert_uint_eq(options.handle_cache_bytes, 0);
     ck_assert_int_eq(options.rdma_capable, 0);
     ck_assert_ptr_null(options.fault);
+    ck_assert_double_eq(options.garbage_collection_threshold, 0);
+    ck_assert_int_eq(options.no_caching, 0);
 }
 END_TEST
 
 START_TEST(every_key_reaches_its_option) {
     ck_assert_int_eq(strict("expandable_segments:False,max_split_size_mb:128,per_process_memory_fraction:0.8,"
-                            "memory_limit:10GiB"),
+                            "memory_limit:10GiB,garbage_collection_threshold:0.6,no_caching:True"),
                      GRANARY_OK);
     ck_assert_int_eq(options.expandable_segments, 0);
     ck_assert_uint_eq(options.max_split_size, 128 * GR_MIB);
     ck_assert_double_eq(options.limit_fraction, 0.8);
     ck_assert_uint_eq(options.limit_bytes, 10 * GR_GIB);
+    ck_assert_double_eq(options.garbage_collection_threshold, 0.6);
+    ck_assert_int_eq(options.no_caching, 1);
     ck_assert_uint_eq(error.column, 0);
     ck_assert_str_eq(error.text, "");
 }
@@ -178,6 +184,10 @@ START_TEST(numbers_outside_of_their_range_are_refused) {
     check_refused("per_process_memory_fraction:0", false, 29, "0", "above 0");
     check_refused("per_process_memory_fraction:0.0", true, 29, "0.0", "above 0");
     check_refused("per_process_memory_fraction:1.5", false, 29, "1.5", "at most 1");
+    check_refused("garbage_collection_threshold:0", false, 30, "0", "above 0");
+    check_refused("garbage_collection_threshold:1.0", true, 30, "1.0", "below 1");
+    check_refused("garbage_collection_threshold:1.5", false, 30, "1.5", "at most 1");
+    check_refused("garbage_collection_threshold:nan", false, 30, "nan", "decimal number");
     ck_assert_int_eq(strict("max_split_size_mb:20,per_process_memory_fraction:1,memory_limit:1"), GRANARY_OK);
     ck_assert_int_eq(strict("max_split_size_mb:17592186044415,memory_limit:18446744073709551615"),
                      GRANARY_OK);
@@ -237,6 +247,23 @@ START_TEST(our_own_variable_is_strict_and_errors_name_the_variable) {
     setenv("PYTORCH_ALLOC_CONF", "expandable_segments:maybe", 1);
     ck_assert_int_eq(gr_config_from_environment(&options, &error), GRANARY_OPTION);
     ck_assert_int_eq(strncmp(error.text, "PYTORCH_ALLOC_CONF: column 21:", 30), 0);
+}
+END_TEST
+
+START_TEST(caching_is_switched_off_by_a_variable_of_its_own) {
+    setenv("PYTORCH_NO_CUDA_MEMORY_CACHING", "1", 1);
+    ck_assert_int_eq(gr_config_from_environment(&options, &error), GRANARY_OK);
+    ck_assert_int_eq(options.no_caching, 1);
+    setenv("GRANARY_NO_CACHING", "0", 1); /* ours comes first */
+    ck_assert_int_eq(gr_config_from_environment(&options, &error), GRANARY_OK);
+    ck_assert_int_eq(options.no_caching, 0);
+    setenv("GRANARY_NO_CACHING", "1", 1);
+    setenv("GRANARY_CONF", "no_caching:False", 1); /* a string says more than a switch */
+    ck_assert_int_eq(gr_config_from_environment(&options, &error), GRANARY_OK);
+    ck_assert_int_eq(options.no_caching, 0);
+    setenv("GRANARY_NO_CACHING", " maybe", 1);
+    ck_assert_int_eq(gr_config_from_environment(&options, &error), GRANARY_OPTION);
+    ck_assert_int_eq(strncmp(error.text, "GRANARY_NO_CACHING: column 2: 'maybe'", 37), 0);
 }
 END_TEST
 
@@ -367,6 +394,7 @@ Suite *suite_config(void) {
     tcase_add_test(cases, missing_arguments_are_invalid_and_no_error_struct_is_needed);
     tcase_add_test(cases, the_first_variable_that_is_set_is_read_alone);
     tcase_add_test(cases, our_own_variable_is_strict_and_errors_name_the_variable);
+    tcase_add_test(cases, caching_is_switched_off_by_a_variable_of_its_own);
     tcase_add_test(cases, any_string_is_taken_or_refused_whole);
     tcase_add_test(cases, what_is_written_is_what_is_read);
     suite_add_tcase(suite, cases);

@@ -35,8 +35,8 @@ static void lay(const int *row, size_t count) {
     for (size_t i = 0; i < count; i++) {
         if (row[i] < 100) continue;
         gr_table_clear(&lone.table, b[i]);
-        gr_ledger_free_requested(&lone.pool.tally, b[i]->size);
-        gr_ledger_free_completed(&lone.pool.tally, b[i]->size, b[i]->u.live.requested);
+        gr_ledger_free_requested(&lone.pool.tally, b[i]->addr, b[i]->size, b[i]->u.live.requested, 0);
+        gr_ledger_free_completed(&lone.pool.tally, b[i]->addr, b[i]->size, b[i]->u.live.requested, 0);
         gr_block_become(b[i], GR_BLOCK_FREE); /* passes by the index on its way */
         gr_block_become(b[i], GR_BLOCK_MOVING);
         for (size_t s = gr_range_slot_of(&segment->range, b[i]->addr), n = b[i]->size / G; n > 0; n--, s++) {
@@ -156,7 +156,8 @@ START_TEST(planned_memory_cannot_be_taken_by_hits_and_other_memory_can) {
     plan(5 * G, "F2 L2 M3 M2 H23");
     ck_assert_int_eq(gr_pool_take(&lone.pool, 3 * G, 3 * G, &b), GRANARY_OUT_OF_MEMORY);
     ck_assert_int_eq(gr_pool_take(&lone.pool, 2 * G, 2 * G, &b), GRANARY_OK);
-    if (gr_ledger_alloc(&lone.pool.tally, b->size, 2 * G)) gr_ledger_settle(&lone.ledger, &lone.pool.tally);
+    if (gr_ledger_alloc(&lone.pool.tally, b->addr, b->size, 2 * G, &b->label))
+        gr_ledger_settle(&lone.ledger, &lone.pool.tally);
     commit("L2 L2 F5 H23");
 }
 END_TEST

@@ -197,7 +197,8 @@ START_TEST(a_classic_segment_is_idle_when_one_free_block_covers_it) {
     struct gr_block *b;
     ck_assert_uint_eq(gr_idle_total(&lone.pool, SIZE_MAX), 20 * GR_MIB);
     ck_assert_int_eq(gr_pool_take(&lone.pool, 2 * G, 2 * G, &b), GRANARY_OK);
-    if (gr_ledger_alloc(&lone.pool.tally, b->size, 2 * G)) gr_ledger_settle(&lone.ledger, &lone.pool.tally);
+    if (gr_ledger_alloc(&lone.pool.tally, b->addr, b->size, 2 * G, &b->label))
+        gr_ledger_settle(&lone.ledger, &lone.pool.tally);
     ck_assert_uint_eq(gr_idle_total(&lone.pool, SIZE_MAX), 0);
     ck_assert(!claim(1, UINT32_MAX));
     lone_pool_put(&lone, b);

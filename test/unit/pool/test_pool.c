@@ -33,7 +33,7 @@ static void teardown(void) {
 static int take(size_t rounded, struct gr_block **out) {
     int status = gr_pool_take(&lone.pool, rounded, rounded, out);
     if (status != GRANARY_OK) return status;
-    if (gr_ledger_alloc(&lone.pool.tally, (*out)->size, rounded))
+    if (gr_ledger_alloc(&lone.pool.tally, (*out)->addr, (*out)->size, rounded, &(*out)->label))
         gr_ledger_settle(&lone.ledger, &lone.pool.tally);
     return status;
 }

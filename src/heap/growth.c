@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Growth: growing on ranges and by classic segments, and where the memory for it comes from. */
+#include "heap/growth.h"
+
+#include "base/host.h"
+#include "heap/reclaim.h"
+#include "policy/backing.h"
+#include "pool/grow.h"
+
+static size_t granules_of(const granary *g, size_t bytes) {
+    return bytes / g->extents.granule;
+}
+
+/* ---- memory for a growth: loose extents --------------------------------------------------- */
+
+size_t gr_growth_device_free(granary *g) {
+    size_t free_bytes = 0, total_bytes = 0;
+    if (gr_driver_begin(&g->driver) != GRANARY_OK) return 0;
+    if (GR_DRIVE(&g->driver, cuMemGetInfo, &free_bytes, &total_bytes) != GR_CU_SUCCESS) free_bytes = 0;
+    gr_driver_end(&g->driver);
+    return free_bytes;
+}
+
+/* Would cached and idle memory make up for `missing` bytes? Asked before any of it is disturbed, so
+ * that a request which must fail does not empty the pools. */
+static bool enough_idle(granary *g, struct gr_request *r, size_t missing) {
+    if (g->reclaim != GRANARY_RECLAIM_OFF && gr_defer_quiet(&g->defer))
+        gr_growth_try(r, GRANARY_RUNG_RECLAIM);
+    size_t cached = g->extents.cached * g->extents.granule;
+    return missing <= cached || gr_reclaim_possible(g, missing - cached) >= missing - cached;
+}
+
+static void append(struct gr_list *loose, struct gr_extent *extent, size_t *need) {
+    gr_list_append(loose, &extent->link);
+    *need -= extent->granules;
+}
+
+/* Takes idle memory: what fits the need goes to loose, what is too big is released to make room. */
+static bool move_idle(granary *g, struct gr_pool *pool, size_t *need, bool may_wait, struct gr_list *loose) {
+    struct gr_list taken;
+    gr_list_init(&taken);
+    if (gr_reclaim_take(g, pool, *need, may_wait, &taken) == 0) return false;
+    while (!gr_list_empty(&taken)) {
+        struct gr_extent *extent = GR_CONTAINER(taken.next, struct gr_extent, link);
+        gr_list_remove(&extent->link);
+        gr_ledger_move(&g->ledger, &pool->tally, extent->granules * g->extents.granule);
+        if (extent->granules <= *need)
+            append(loose, extent, need);
+        else
+            gr_extents_release(&g->extents, extent);
+    }
+    return true;
+}
+
+/* Adds extents of exactly `need` granules to loose. */
+static int supply(granary *g, struct gr_request *r, size_t need, struct gr_list *loose) {
+    struct gr_pool *pool = r->pool;
+    const size_t granule = g->extents.granule;
+    size_t active, peak = gr_ledger_active(&g->ledger, &active);
+    const size_t most = gr_min(g->limit, g->driver.facts.total_bytes);
+    /* A request that cannot be met, but for two granules at its edges, disturbs nothing. */
+    bool hopeless = active + (need - gr_min(need, 2)) * granule > most;
+    bool surplus = !hopeless && (g->reclaim == GRANARY_RECLAIM_EAGER ||
+                                 (g->reclaim == GRANARY_RECLAIM_PRESSURE &&
+                                  gr_heap_held(g) + need * granule >
+                                      gr_backing_watermark(peak, active, need * granule, most)));
+    bool asked = false; /* whether the idle memory suffices */
+    if (g->extents.cached > 0) gr_growth_try(r, GRANARY_RUNG_CACHE);
+    while (need > 0) {
+        struct gr_extent *extent = gr_extents_take_cached(&g->extents, need);
+        if (extent) {
+            append(loose, extent, &need);
+            continue;
+        }
+        if (surplus) {
+            surplus = move_idle(g, pool, &need, false, loose);
+            if (surplus) continue;
+        }
+        size_t room = granules_of(g, gr_growth_room(g));
+        size_t free_bytes = 0;
+        int status = GRANARY_OVER_LIMIT;
+        if (room > 0) {
+            const struct gr_backing backing = {.need = gr_min(need, room),
+                                               .held = g->extents.held,
+                                               .limit = granules_of(g, most),
+                                               .usual = g->extent,
+                                               .class = pool->class};
+            if (!gr_extents_reserve(&g->extents, 1)) return GRANARY_HOST_MEMORY;
+            size_t want = gr_backing_next(&backing);
+            gr_growth_try(r, GRANARY_RUNG_GROW);
+            status = gr_extents_get(&g->extents, want, &extent);
+            if (status == GRANARY_OK) {
+                append(loose, extent, &need);
+                continue;
+            }
+            if (status != GRANARY_OUT_OF_MEMORY) return status;
+            free_bytes = gr_growth_device_free(g);
+            if (free_bytes >= want * granule) free_bytes = 0; /* says it has, and gives none */
+        } else {
+            free_bytes = room * granule;
+        }
+        if (!asked && !enough_idle(g, r, need * granule - gr_min(need * granule, free_bytes))) return status;
+        asked = true;
+        if (g->extents.cached > 0)
+            gr_extents_flush(&g->extents, g->extents.cached - gr_min(g->extents.cached, need));
+        else if (!move_idle(g, pool, &need, true, loose))
+            return status;
+    }
+    return GRANARY_OK;
+}
+
+static void put_all(granary *g, struct gr_list *loose) {
+    while (!gr_list_empty(loose)) {
+        struct gr_extent *extent = GR_CONTAINER(loose->next, struct gr_extent, link);
+        gr_list_remove(&extent->link);
+        gr_extents_put(&g->extents, extent);
+    }
+}
+
+/* ---- growing on ranges -------------------------------------------------------------------- */
+
+/* Takes what a new segment needs from the pool: its place in the list, and its first tile. */
+static struct gr_block *prepare_segment(struct gr_pool *pool) {
+    gr_lock_take(&pool->lock);
+    bool reserved = gr_pool_reserve_segment(pool) && gr_slab_reserve(&pool->blocks, 1);
+    struct gr_block *first = reserved ? gr_slab_take(&pool->blocks) : NULL;
+    gr_lock_give(&pool->lock);
+    return first;
+}
+
+static void give_tile(struct gr_pool *pool, struct gr_block *first) {
+    gr_lock_take(&pool->lock);
+    gr_slab_give(&pool->blocks, first);
+    gr_lock_give(&pool->lock);
+}
+
+static int open_range(granary *g, struct gr_pool *pool, size_t rounded) {
+    const size_t granule = g->extents.granule;
+    size_t need = (rounded + granule - 1) & ~(granule - 1);
+    size_t bytes = gr_sizing_range(g->driver.facts.total_bytes, g->address_bytes, need, granule);
+    struct gr_segment *segment = gr_host_take(1, sizeof(*segment), 8);
+    struct gr_block *first = segment ? prepare_segment(pool) : NULL;
+    int status = first ? gr_segment_open_expandable(segment, &g->driver, first, bytes, need)
+                       : GRANARY_HOST_MEMORY;
+    if (status != GRANARY_OK) {
+        if (first) give_tile(pool, first);
+        gr_host_give(segment);
+        return status;
+    }
+    gr_lock_take(&pool->lock);
+    gr_pool_add_segment(pool, segment);
+    gr_lock_give(&pool->lock);
+    g->address_bytes += segment->size;
+    g->ranges++;
+    return GRANARY_OK;
+}
+
+static int plan(granary *g, struct gr_pool *pool, size_t rounded, struct gr_growth *growth) {
+    for (;;) {
+        gr_lock_take(&pool->lock);
+        int status = gr_grow_plan(pool, rounded, growth);
+        gr_lock_give(&pool->lock);
+        if (status != GRANARY_OUT_OF_MEMORY) return status;
+        status = open_range(g, pool, rounded);
+        if (status != GRANARY_OK) return status;
+    }
+}
+
+/* Tells of extents that were mapped, by runs of addresses, and empties the list. */
+static void tell_mapped(granary *g, struct gr_pool *pool, const struct gr_range *range,
+                        struct gr_list *mapped) {
+    while (!gr_list_empty(mapped)) {
+        size_t slot = GR_CONTAINER(mapped->next, struct gr_extent, link)->slot, end = slot;
+        while (!gr_list_empty(mapped)) {
+            struct gr_extent *extent = GR_CONTAINER(mapped->next, struct gr_extent, link);
+            if (extent->slot != end) break;
+            end += extent->granules;
+            gr_list_remove(&extent->link);
+        }
+        gr_ledger_map(&g->ledger, &pool->tally, gr_range_addr_of(range, slot), (end - slot) * range->granule);
+    }
+}
+
+/* Backs every hole of the growth, or none; what the driver does not let go again stays as free memory. */
+static int back(granary *g, struct gr_request *r, struct gr_growth *growth, struct gr_list *loose) {
+    struct gr_pool *pool = r->pool;
+    struct gr_range *range = &growth->segment->range;
+    struct gr_block *b;
+    for (b = gr_grow_next(growth, NULL); b; b = gr_grow_next(growth, b)) {
+        if (!gr_table_cover(&g->table, b->addr, b->size, pool->class == GR_SMALL)) return GRANARY_HOST_MEMORY;
+        int supplied = supply(g, r, granules_of(g, b->size), loose);
+        if (supplied != GRANARY_OK) return supplied;
+    }
+    struct gr_list mapped; /* extents in place, in rising order */
+    int status = GRANARY_OK;
+    gr_list_init(&mapped);
+    while (status == GRANARY_OK && (b = gr_grow_next(growth, NULL)) != NULL) {
+        size_t slot = gr_range_slot_of(range, b->addr), end = slot + granules_of(g, b->size);
+        status = gr_range_map(range, &g->driver, slot, end - slot, loose);
+        while (status == GRANARY_OK && slot < end) {
+            struct gr_extent *extent = range->slot[slot];
+            gr_list_append(&mapped, &extent->link);
+            slot += extent->granules;
+        }
+    }
+    /* Taken out again from the right, so that what cannot be is the left part of a block. */
+    while (status != GRANARY_OK && !gr_list_empty(&mapped)) {
+        struct gr_extent *extent = GR_CONTAINER(mapped.prev, struct gr_extent, link);
+        if (gr_range_unmap(range, &g->driver, extent) != GRANARY_OK) break;
+        gr_list_remove(&extent->link);
+        gr_list_append(loose, &extent->link);
+    }
+    tell_mapped(g, pool, range, &mapped);
+    return status;
+}
+
+static int grow_on_range(granary *g, struct gr_request *r) {
+    struct gr_pool *pool = r->pool;
+    struct gr_growth growth = {0};
+    struct gr_list loose;
+    size_t ranges = g->ranges;
+    r->missing = gr_align_down(r->rounded + g->extents.granule - 1, g->extents.granule);
+    int status = plan(g, pool, r->rounded, &growth);
+    if (status == GRANARY_OK) r->missing = growth.missing * g->extents.granule;
+    if (status != GRANARY_OK || growth.missing == 0) return status;
+    gr_list_init(&loose);
+    status = back(g, r, &growth, &loose);
+    gr_lock_take(&pool->lock);
+    gr_grow_finish(pool, &growth);
+    gr_lock_give(&pool->lock);
+    put_all(g, &loose);
+    if (status != GRANARY_OK && g->ranges > ranges)
+        gr_reclaim_close_empty(g, pool); /* the one opened for it */
+    return status;
+}
+
+/* ---- growing by classic segments ---------------------------------------------------------- */
+
+static int open_classic(granary *g, struct gr_request *r, struct gr_segment *segment, struct gr_block *first,
+                        size_t bytes) {
+    bool asked = false;
+    for (;;) {
+        int status = GRANARY_OVER_LIMIT;
+        size_t room = gr_growth_room(g), found = room;
+        if (bytes <= room) {
+            gr_growth_try(r, GRANARY_RUNG_GROW);
+            status = gr_segment_open_classic(segment, &g->driver, first, bytes);
+            if (status != GRANARY_OUT_OF_MEMORY) return status;
+            found = gr_growth_device_free(g);
+            if (found >= bytes) found = 0;
+        }
+        if (!asked && !enough_idle(g, r, bytes - found)) return status;
+        asked = true;
+        if (gr_extents_flush(&g->extents, 0) == 0 && gr_reclaim_classic(g) == 0) return status;
+    }
+}
+
+/* Makes a segment and serves the request from it: best fit over the pool might refuse the fresh block as
+ * oversize. */
+static int grow_classic(granary *g, struct gr_request *r) {
+    struct gr_pool *pool = r->pool;
+    size_t bytes = g->no_caching ? r->rounded : gr_sizing_segment(r->rounded);
+    struct gr_segment *segment = gr_host_take(1, sizeof(*segment), 8);
+    struct gr_block *first = segment ? prepare_segment(pool) : NULL;
+    r->missing = bytes;
+    int status = first ? open_classic(g, r, segment, first, bytes) : GRANARY_HOST_MEMORY;
+    if (status == GRANARY_OK &&
+        !gr_table_cover(&g->table, segment->base, segment->size, pool->class == GR_SMALL)) {
+        gr_segment_close(segment, &g->driver);
+        status = GRANARY_HOST_MEMORY;
+    }
+    if (status != GRANARY_OK) {
+        if (first) give_tile(pool, first);
+        gr_host_give(segment);
+        return status;
+    }
+    gr_lock_take(&pool->lock);
+    gr_pool_add_segment(pool, segment);
+    gr_lock_give(&pool->lock);
+    g->classic_bytes += bytes;
+    gr_ledger_segment_alloc(&g->ledger, &pool->tally, segment->base, bytes, &segment->label);
+    gr_heap_serve(g, pool, first, r->rounded, r->requested, r->out);
+    return GRANARY_OK;
+}
+
+int gr_growth_run(granary *g, struct gr_request *r, bool *served) {
+    *served = !r->pool->expandable;
+    int status = r->pool->expandable ? grow_on_range(g, r) : grow_classic(g, r);
+    if (status != GRANARY_OK) *served = false;
+    return status;
+}

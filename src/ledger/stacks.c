@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Who asks: taking the caller's stack, and the words of its thread. */
+#include "ledger/stacks.h"
+
+#include <string.h>
+
+#include "base/text.h"
+
+/* What a thread says about itself, and the note of the recorded call that it is in. A thread's own
+ * state, not the library's. */
+static _Thread_local struct {
+    char tag[GRANARY_TAG_ROOM];
+    char metadata[GRANARY_METADATA_ROOM];
+    struct gr_note note;
+} self;
+
+void gr_stacks_init(struct gr_stacks *stacks) {
+    memset(stacks, 0, sizeof(*stacks));
+    gr_intern_init(&stacks->stacks, GR_STACKS_MOST);
+    gr_intern_init(&stacks->tags, GR_TAGS_MOST);
+    gr_intern_init(&stacks->texts, GR_INTERN_MOST);
+    gr_intern_init(&stacks->python_frames, GR_INTERN_MOST);
+    gr_unwind_open(&stacks->unwind);
+    gr_python_open(&stacks->python);
+}
+
+void gr_stacks_fini(struct gr_stacks *stacks) {
+    gr_intern_fini(&stacks->stacks);
+    gr_intern_fini(&stacks->tags);
+    gr_intern_fini(&stacks->texts);
+    gr_intern_fini(&stacks->python_frames);
+}
+
+static uint32_t put(struct gr_stacks *stacks, struct gr_intern *table, const void *key, size_t size) {
+    if (size == 0) return 0;
+    uint32_t number = gr_intern_put(table, key, size, NULL, 0);
+    if (!number) atomic_fetch_add_explicit(&stacks->lost, 1, memory_order_relaxed);
+    return number;
+}
+
+struct gr_note gr_stacks_enter(struct gr_stacks *stacks, int sources, const void *caller) {
+    uint64_t word[2 * GR_STACK_FRAMES];
+    struct gr_note before = self.note;
+    size_t count = 0;
+    if (sources & GRANARY_STACKS_C) count = gr_unwind_take(&stacks->unwind, caller, word, GR_STACK_FRAMES);
+    if (sources & GRANARY_STACKS_PYTHON) {
+        size_t c_frames = count;
+        count += gr_python_take(&stacks->python, &stacks->python_frames, word + count, GR_STACK_FRAMES);
+        for (size_t i = c_frames; i < count; i++) word[i] |= GR_STACK_PYTHON;
+    }
+    self.note = (struct gr_note){
+        .stack = put(stacks, &stacks->stacks, word, count * sizeof(word[0])),
+        .tag = put(stacks, &stacks->tags, self.tag, strlen(self.tag)),
+        .metadata = put(stacks, &stacks->texts, self.metadata, strlen(self.metadata)),
+    };
+    return before;
+}
+
+void gr_stacks_leave(struct gr_note before) {
+    self.note = before;
+}
+
+const struct gr_note *gr_stacks_note(void) {
+    return &self.note;
+}
+
+uint32_t gr_stacks_text(struct gr_stacks *stacks, const char *text) {
+    return put(stacks, &stacks->texts, text, strlen(text));
+}
+
+const char *gr_stacks_word(const struct gr_intern *table, uint32_t number, char *buffer, size_t room) {
+    buffer[0] = '\0';
+    if (!number) return buffer;
+    const struct gr_intern_item *item = gr_intern_get(table, number);
+    gr_text_put(buffer, room, "%.*s", (int)item->key_size, (const char *)item->bytes);
+    return buffer;
+}
+
+static int set(char *mine, const char *text, size_t room, char *previous) {
+    size_t size = strnlen(text, room);
+    if (size == room) return GRANARY_INVALID;
+    if (previous) memcpy(previous, mine, room);
+    memset(mine, 0, room);
+    memcpy(mine, text, size);
+    return GRANARY_OK;
+}
+
+int gr_stacks_set_tag(const char *tag, char previous[GRANARY_TAG_ROOM]) {
+    return set(self.tag, tag, GRANARY_TAG_ROOM, previous);
+}
+
+int gr_stacks_set_metadata(const char *text, char previous[GRANARY_METADATA_ROOM]) {
+    return set(self.metadata, text, GRANARY_METADATA_ROOM, previous);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Snapshots in files. */
+#include "report/save.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/host.h"
+#include "base/text.h"
+
+int gr_save_snapshot(granary *g, enum granary_format format, const struct granary_fault *fault,
+                     const char *path) {
+    char part[PATH_MAX];
+    int length = snprintf(part, sizeof(part), "%s.%d.part", path, (int)getpid());
+    if (length < 0 || (size_t)length >= sizeof(part)) return GRANARY_WRITE;
+    int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0) return GRANARY_WRITE;
+    int status = gr_snapshot_write(g, format, fault, gr_sink_to_fd, &fd);
+    if (close(fd) != 0 && status == GRANARY_OK) status = GRANARY_WRITE;
+    if (status == GRANARY_OK && rename(part, path) != 0) status = GRANARY_WRITE;
+    if (status != GRANARY_OK) (void)unlink(part);
+    return status;
+}
+
+bool gr_save_prepare(granary *g, const char *option) {
+    const char *path = option ? option : getenv("GRANARY_OOM_SNAPSHOT");
+    if (!path || !path[0]) return true;
+    size_t size = strlen(path) + 1;
+    g->oom_snapshot = gr_host_take(size, 1, sizeof(void *));
+    if (g->oom_snapshot) memcpy(g->oom_snapshot, path, size);
+    return g->oom_snapshot != NULL;
+}
+
+/* Puts process, device and number into a name; whether it has a %n. */
+static bool expand(const char *from, int device, uint64_t number, char *path, size_t room) {
+    bool numbered = false;
+    path[0] = '\0';
+    for (; *from; from++) {
+        if (from[0] != '%' || !from[1]) {
+            gr_text_add(path, room, "%c", *from);
+            continue;
+        }
+        switch (*++from) {
+        case 'p': gr_text_add(path, room, "%d", (int)getpid()); break;
+        case 'd': gr_text_add(path, room, "%d", device); break;
+        case 'n':
+            gr_text_add(path, room, "%llu", (unsigned long long)number);
+            numbered = true;
+            break;
+        default: gr_text_add(path, room, "%c", *from); break;
+        }
+    }
+    return numbered;
+}
+
+void gr_save_out_of_memory(granary *g, const struct granary_fault *fault) {
+    char path[PATH_MAX];
+    if (!g->oom_snapshot) return;
+    uint64_t number = atomic_fetch_add_explicit(&g->failures, 1, memory_order_relaxed) + 1;
+    if (!expand(g->oom_snapshot, g->driver.facts.device, number, path, sizeof(path)) && number > 1) return;
+    const char *ending = strrchr(path, '.');
+    bool json = ending && strcmp(ending, ".json") == 0;
+    int status = gr_save_snapshot(g, json ? GRANARY_JSON : GRANARY_PICKLE, fault, path);
+    (void)status;
+}

@@ -303,7 +303,7 @@ $(B)/test/tool/jobs: test/tool/jobs.c $(B)/flags $(static) | $(first)
 	$(call say,LD)$(CC) $(cflags) -rdynamic $(LDFLAGS) $< $(static) $(libs) -o $@
 
 page-check: $(tool) ## Look at a report in headless Chromium (needs: make deps WITH='chromium nodejs npm').
-	@test/page/run.sh $(abspath $(tool)) $(abspath build/page-check) $(SNAPSHOTS)
+	@test/page/run.sh $(abspath $(tool)) $(abspath build/page-check) $(or $(SNAPSHOTS),$(wildcard test/golden/*.pickle.gz))
 
 check-install: $(static) $(shared) $(tool) ## Install into build/stage and build the README's program there.
 	@MAKE='$(MAKE)' CC='$(CC)' V='$(V)' FLAGS='$(filter -f% --coverage,$(flags_$(V)))' VERSION='$(VERSION)' test/install/check.sh build/stage

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The report in headless Chromium: what it draws, what clicks and keys do, how fast frames are.
 import assert from "node:assert/strict";
-import {execFileSync} from "node:child_process";
+import {execFileSync, spawnSync} from "node:child_process";
 import {readFileSync, statSync, writeFileSync} from "node:fs";
 import {basename, resolve} from "node:path";
 import {after, before, test} from "node:test";
@@ -196,6 +196,22 @@ test("a group of the table is lit alone, and by any grouping", async () => {
   assert.deepEqual(faults, []);
 });
 
+test("a file without a history, and one with next to nothing, still make a page", async () => {
+  const still = hostile();
+  report("still", {...still, device_traces: [[]], external_annotations: []});
+  await open("still");
+  assert.match(await words("#shares"), /8.00 MiB in use/);
+  await focus("#plot");
+  await press("ArrowRight", "ArrowLeft", "End", "Home", "+", "-", "0", "p", "o", "n", "ArrowUp", "b");
+  assert.deepEqual(faults, []);
+  writeFileSync("one.trace", "a 0 512 0\n");
+  execFileSync(process.env.TOOL, ["report", "-o", "one.html", "one.trace"]);
+  await open("one");
+  await press("ArrowRight", "n", "N", "w", "s");
+  assert.match(await words("#holders-table"), /512 B/);
+  assert.deepEqual(faults, []);
+});
+
 test("light and dark follow the system and the choice", async () => {
   const back = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   await open("hostile");
@@ -269,7 +285,7 @@ test("frames at 100,000 events are short", async () => {
   }
 });
 
-test("other snapshots open without a fault", async () => {
+test("real snapshots open without a fault, and the page counts what granary explain counts", async () => {
   for (const file of (process.env.SNAPSHOTS || "").split(":").filter((f) => f)) {
     const name = basename(file).split(".")[0];
     execFileSync(process.env.TOOL, ["report", "-o", `${name}.html`, file]);
@@ -279,5 +295,8 @@ test("other snapshots open without a fault", async () => {
       assert.deepEqual(faults, [], name);
     }
     await page.screenshot({path: `${name}-all.png`, fullPage: true});
+    const told = JSON.parse(spawnSync(process.env.TOOL, ["explain", "--json", file], {maxBuffer: 2 ** 28}).stdout.toString().split("\n")[0]);
+    const shown = await page.evaluate(() => ({moment: app.moment, reserved: app.shares.reserved, live: app.shares.live, pending: app.shares.pending}));
+    assert.deepEqual(shown, {moment: told.entry, reserved: told.reserved_bytes, live: told.live_bytes, pending: told.pending_bytes}, name);
   }
 });

@@ -253,6 +253,8 @@ test("frames at 100,000 events are short", async () => {
     const cdp = await page.createCDPSession();
     await cdp.send("Performance.enable", {timeDomain: "threadTicks"});
     const cpu = async () => (await cdp.send("Performance.getMetrics")).metrics.find((k) => k.name === "TaskDuration").value * 1000;
+    const {ScriptDuration: script, LayoutDuration: layout} = await page.metrics();
+    console.log(`  ${width}x${height} opened with ${(script * 1000).toFixed(0)} ms of script, ${(layout * 1000).toFixed(0)} ms of layout`);
     const moves = {
       "pan, everything": "t.all()|t.pan(t.length * 0.001 * (k % 20 < 10 ? 1 : -1), 0); t.zoom(k % 2 ? 0.9999 : 1.0001)",
       "pan, half": "t.all(); t.zoom(0.5, t.length / 2)|t.pan(t.length * 0.003 * (k % 20 < 10 ? 1 : -1), 0)",

@@ -5,7 +5,7 @@ const app = (() => {
     scheme: null, only: null, by: "stack", order: "age", across: "event", allHolders: false,
     theme: null, colours: 0, segments: [], shares: null, timeline: null, map: null,
   };
-  let frame = 0, momentStale = true, mapStale = true;
+  let frame = 0, momentStale = true, mapStale = true, mapOf = -1; /* mapOf: the colours that the map has */
 
   const dark = () => (document.documentElement.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
 
@@ -28,7 +28,8 @@ const app = (() => {
       panels.detail(app);
     } else if (mapStale) {
       mapStale = false;
-      if (app.m.placed) app.map.draw();
+      if (app.m.placed) { if (mapOf === app.colours) app.map.light(); else app.map.draw(); }
+      mapOf = app.colours;
     }
   }
 

@@ -4,7 +4,9 @@ const map = (() => {
 
   function make(app) {
     const {m} = app, canvas = $("map-canvas"), context = canvas.getContext("2d");
-    let rows = [], segments = [], parts = [], at = -1, over = -1; /* rows: {y, ids}: part of each pixel, or -1 */
+    const base = document.createElement("canvas"), ground = base.getContext("2d"); /* all but what is lit */
+    let rows = [], segments = [], parts = [], labels = [], at = -1, over = -1; /* rows: {y, ids}: part of each pixel, or -1 */
+    let runs = [], partOf = new Map(); /* runs: for each part its stretches {x, y, w}; partOf: by life */
 
     /* Groups of segments that are counted together, largest first. */
     function groups() {
@@ -50,7 +52,8 @@ const map = (() => {
     function arrange() {
       const width = Math.max(300, canvas.parentElement.clientWidth - 32), list = groups();
       const total = list.reduce((sum, g) => sum + g.size, 0), per = Math.max(512, total / (width * ROWS));
-      let y = 0, labels = [];
+      let y = 0;
+      labels = [];
       rows = [];
       parts = [];
       for (const g of list) {
@@ -74,13 +77,20 @@ const map = (() => {
         if (x > 0) { rows.push(row); y += ROW + GAP; }
         y += 4;
       }
+      runs = parts.map(() => []);
+      for (const row of rows)
+        for (let x = 0, to = 0; x < row.ids.length; x = to) {
+          for (to = x + 1; to < row.ids.length && row.ids[to] === row.ids[x];) to++;
+          if (row.ids[x] >= 0) runs[row.ids[x]].push({x, y: row.y, w: to - x});
+        }
+      partOf = new Map(parts.map((p, id) => [p.life, id]));
       const ratio = devicePixelRatio || 1;
+      y = Math.max(20, y);
       canvas.style.width = width + "px";
-      canvas.style.height = Math.max(20, y) + "px";
-      canvas.width = Math.round(width * ratio);
-      canvas.height = Math.round(Math.max(20, y) * ratio);
-      context.setTransform(ratio, 0, 0, ratio, 0, 0);
-      return labels;
+      canvas.style.height = y + "px";
+      canvas.width = base.width = Math.round(width * ratio);
+      canvas.height = base.height = Math.round(y * ratio);
+      ground.setTransform(ratio, 0, 0, ratio, 0, 0);
     }
 
     /* Hatching: rising lines for free memory that is stuck, falling for what waits for another stream. */
@@ -98,45 +108,52 @@ const map = (() => {
       return context.createPattern(tile, "repeat");
     }
 
-    let labels = [];
+    const tone = (c, p) => p.state === model.PENDING ? hatch(colour.css(c), colour.css(app.theme.card), false) : colour.css(c);
+
     function draw() {
       const t = app.theme, css = (name) => colour.css(t[name]), {of} = model.groupings[app.scheme.by];
-      const stuck = hatch(css("free"), css("stuck"), true);
-      context.clearRect(0, 0, canvas.width, canvas.height);
-      context.font = "12px system-ui, sans-serif";
-      context.textBaseline = "middle";
-      context.fillStyle = css("quiet");
-      for (const l of labels) context.fillText(l.words, 0, l.y + LABEL / 2);
-      for (const row of rows) {
-        for (let x = 0, from = 0; x < row.ids.length; x = from) {
-          const id = row.ids[x];
-          for (from = x + 1; from < row.ids.length && row.ids[from] === id;) from++;
-          if (id < 0) continue;
-          const p = parts[id];
-          let c;
-          if (p.state === model.FREE) context.fillStyle = 2 * model.returnable(p) > p.size ? css("free") : stuck;
-          else {
-            const key = of(m, p.life);
-            c = app.scheme.of.get(key);
-            if (app.only !== null && app.only !== key) c = colour.mix(c, t.card, 0.78);
-            if (p.life === app.selected) c = colour.mix(c, t.ink, 0.62);
-            else if (p.life === app.hovered) c = colour.mix(c, t.ink, 0.35);
-            context.fillStyle = p.state === model.PENDING ? hatch(colour.css(c), css("card"), false) : colour.css(c);
+      const stuck = hatch(css("free"), css("stuck"), true), tones = new Map();
+      ground.clearRect(0, 0, base.width, base.height);
+      ground.font = "12px system-ui, sans-serif";
+      ground.textBaseline = "middle";
+      ground.fillStyle = css("quiet");
+      for (const l of labels) ground.fillText(l.words, 0, l.y + LABEL / 2);
+      parts.forEach((p, id) => {
+        if (p.state === model.FREE) ground.fillStyle = 2 * model.returnable(p) > p.size ? css("free") : stuck;
+        else {
+          const key = of(m, p.life), name = `${p.state} ${key}`;
+          if (!tones.has(name)) {
+            const c = app.scheme.of.get(key);
+            tones.set(name, tone(app.only === null || app.only === key ? c : colour.mix(c, t.card, 0.78), p));
           }
-          context.fillRect(x, row.y, from - x, ROW);
-          if (from - x > 3 && from < row.ids.length && row.ids[from] >= 0) {
-            context.fillStyle = css("edge");
-            context.globalAlpha = 0.5;
-            context.fillRect(from - 1, row.y, 1, ROW);
-            context.globalAlpha = 1;
-          }
-          if (id === at || id === over) {
-            context.strokeStyle = css("ink");
-            context.lineWidth = 2;
-            context.strokeRect(x + 1, row.y + 1, Math.max(1, from - x - 2), ROW - 2);
-          }
+          ground.fillStyle = tones.get(name);
         }
+        for (const {x, y, w} of runs[id]) ground.fillRect(x, y, w, ROW);
+      });
+      ground.fillStyle = css("edge");
+      ground.globalAlpha = 0.5;
+      for (const list of runs) for (const {x, y, w} of list) if (w > 3) ground.fillRect(x + w - 1, y, 1, ROW);
+      ground.globalAlpha = 1;
+      light();
+    }
+
+    /* The ground, and on it what is hovered and selected. */
+    function light() {
+      const t = app.theme, {of} = model.groupings[app.scheme.by];
+      context.setTransform(1, 0, 0, 1, 0, 0);
+      context.clearRect(0, 0, canvas.width, canvas.height);
+      context.drawImage(base, 0, 0);
+      context.scale(devicePixelRatio || 1, devicePixelRatio || 1);
+      for (const [life, part] of [[app.hovered, 0.35], [app.selected, 0.62]]) {
+        const id = life >= 0 ? partOf.get(life) : undefined;
+        if (id === undefined) continue;
+        context.fillStyle = tone(colour.mix(app.scheme.of.get(of(m, life)), t.ink, part), parts[id]);
+        for (const {x, y, w} of runs[id]) context.fillRect(x, y, w, ROW);
       }
+      context.strokeStyle = colour.css(t.ink);
+      context.lineWidth = 2;
+      for (const id of new Set([at, over]))
+        for (const {x, y, w} of runs[id] || []) context.strokeRect(x + 1, y + 1, Math.max(1, w - 2), ROW - 2);
     }
 
     const words = (p) => {
@@ -159,7 +176,7 @@ const map = (() => {
       if (id < 0) return;
       fill($("map-text"), words(parts[id]));
       app.select(parts[id].life, parts[id]);
-      draw();
+      light();
     }
 
     canvas.addEventListener("pointermove", (event) => {
@@ -170,9 +187,9 @@ const map = (() => {
       if (!p) app.hover(-1);
       else if (p.life >= 0) app.hover(p.life, event, app.moment);
       else { app.hover(-1); app.tip(event, words(p)); }
-      draw();
+      light();
     });
-    canvas.addEventListener("pointerleave", () => { over = -1; app.hover(-1); draw(); });
+    canvas.addEventListener("pointerleave", () => { over = -1; app.hover(-1); light(); });
     canvas.addEventListener("click", (event) => choose(find(event)));
     canvas.addEventListener("keydown", (event) => {
       const step = {ArrowRight: 1, ArrowLeft: -1, ArrowDown: 10, ArrowUp: -10}[event.key];
@@ -181,14 +198,14 @@ const map = (() => {
       event.stopPropagation();
       choose(Math.min(parts.length - 1, Math.max(0, at + step)));
     });
-    $("map-order").addEventListener("change", () => { at = -1; labels = arrange(); draw(); });
+    $("map-order").addEventListener("change", () => { at = -1; arrange(); draw(); });
 
     return {
-      draw,
+      draw, light,
       update(list) {
         segments = list;
         at = over = -1;
-        labels = arrange();
+        arrange();
         draw();
         fill($("map-text"), segments.length ? `${text.plural(segments.length, "segment")} at this moment; to one scale. Arrow keys walk through the blocks.`
           : "No memory was held at this moment.");

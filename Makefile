@@ -35,7 +35,8 @@ flags_asan := -O1 -g -fno-omit-frame-pointer -fsanitize=address -DGR_CHECK=1
 flags_ubsan := -O1 -g -fsanitize=undefined -fno-sanitize-recover=all -DGR_CHECK=1
 flags_tsan := -O1 -g -fsanitize=thread -DGR_CHECK=1
 flags_cov := -O0 -g --coverage -DGR_CHECK=1
-VARIANTS := release debug asan ubsan tsan cov
+flags_fuzz := -O1 -g -fno-omit-frame-pointer -fsanitize=address,fuzzer-no-link -DGR_CHECK=1
+VARIANTS := release debug asan ubsan tsan cov fuzz
 ifeq ($(filter $(V),$(VARIANTS)),)
 $(error V=$(V) is not a variant; there are: $(VARIANTS))
 endif
@@ -70,6 +71,7 @@ prop_src := $(call files,test/prop,%.c)
 fault_src := $(call files,test/fault,%.c)
 support_src := $(wildcard test/support/*.c)
 fake_src := $(wildcard test/fake/*.c)
+fuzz_names := $(patsubst test/fuzz/fuzz_%.c,%,$(wildcard test/fuzz/fuzz_*.c))
 gpu_src := $(wildcard test/gpu/*.c)
 # Files whose names end with _cuda include the toolkit's cuda.h.
 abi_src := $(filter-out $(if $(CUDA_HOME),,%_cuda.c %_cuda.cpp),$(wildcard test/abi/*.c test/abi/*.cpp))
@@ -220,7 +222,7 @@ guard: $(B)/bench/guard ## Instructions of the main shapes under callgrind, held
 
 # ---- testing ----------------------------------------------------------------------------------
 
-check: unit prop fault abi tool-check check-install ## Run every test that needs no GPU.
+check: unit prop fault fuzz-corpus abi tool-check check-install ## Run every test that needs no GPU.
 test: check ## The same as check.
 
 # Check kills a test after 4 seconds; sanitizers are slower than that is meant for.
@@ -276,6 +278,24 @@ $(eval $(call runner,prop,))
 # Every host allocation of the library goes through these two, so that the sweep can refuse it.
 wrap := $(if $(filter %/host_wrap.c,$(fault_src)),-Wl$(comma)--wrap=gr_host_take -Wl$(comma)--wrap=gr_host_give)
 $(eval $(call runner,fault,$(wrap)))
+
+fuzz-corpus: $(fuzz_names:%=$(B)/test/fuzz/plain_%) ## Run the fuzz targets over their corpus and a few changes of it.
+	@for n in $(fuzz_names); do $(run) $(B)/test/fuzz/plain_$$n test/fuzz/corpus/$$n $(or $(CHANGES),2000) || exit 1; done
+
+# Links what the tests link, but for Check.
+fuzz_link = $(CC) $(cflags) $(LDFLAGS) $(filter %.o,$^) $(static) $(libs) -lm $(zlib) -o $@
+$(B)/test/fuzz/plain_%: $(B)/test/fuzz/plain.o $(B)/test/fuzz/fuzz_%.o $(tool_part) $(static)
+	$(call say,LD)$(fuzz_link)
+$(B)/test/fuzz/run_%: $(B)/test/fuzz/fuzz_%.o $(tool_part) $(static)
+	$(call say,LD)$(fuzz_link) -fsanitize=address,fuzzer
+
+fuzz: ## Run each fuzz target with libFuzzer (needs clang; FUZZ=name, FUZZ_SECONDS=n; finds go to build/fuzz).
+	@$(MAKE) --no-print-directory V=fuzz CC=clang $(addprefix fuzz-,$(or $(FUZZ),$(fuzz_names)))
+fuzz-%: $(B)/test/fuzz/run_%
+	@mkdir -p build/fuzz/corpus/$*
+	@ASAN_OPTIONS=detect_leaks=1 $< -max_total_time=$(or $(FUZZ_SECONDS),60) -max_len=4096 -timeout=5 -print_final_stats=1 \
+	    $(addprefix -dict=,$(wildcard test/fuzz/$*.dict)) -artifact_prefix=build/fuzz/$*- \
+	    build/fuzz/corpus/$* test/fuzz/corpus/$*
 
 # Stand-ins for foreign libraries, loaded by tests with dlopen from $$GRANARY_TEST_FAKES.
 $(B)/test/fake/%.so: test/fake/%.c $(B)/flags | $(first)

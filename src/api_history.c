@@ -134,6 +134,17 @@ int granary_summary(granary *g, int abbreviated, char *buffer, size_t room) {
     return GRANARY_OK;
 }
 
+int granary_format_summary(int device, const struct granary_stats *stats,
+                           const struct granary_split_stats *split, int abbreviated, char *buffer,
+                           size_t room) {
+    const struct granary_split_stats nothing = {.struct_size = sizeof(nothing)};
+    if (!stats || stats->struct_size < sizeof(*stats) || !buffer || room < GRANARY_SUMMARY_ROOM)
+        return GRANARY_INVALID;
+    if (split && split->struct_size < sizeof(*split)) return GRANARY_INVALID;
+    gr_summary_format(buffer, room, device, stats, split ? split : &nothing, abbreviated != 0);
+    return GRANARY_OK;
+}
+
 int granary_watermark(granary *g, char *buffer, size_t room) {
     struct granary_stats stats = {.struct_size = sizeof(stats)};
     if (!g) return GRANARY_INVALID;

@@ -612,6 +612,18 @@ GRANARY_API int granary_snapshot_file(granary *g, enum granary_format format, co
 #define GRANARY_SUMMARY_ROOM 8192
 GRANARY_API int granary_summary(granary *g, int abbreviated, char *buffer, size_t room);
 
+/* The same table of figures from elsewhere: a snapshot's. split: what exists in classic segments only (free
+ * blocks beside used ones, and what is at least max_split_size); NULL: nothing of it.
+ * Driver: never.  Capture: allowed.  Fails: INVALID. */
+struct granary_split_stats {
+    size_t struct_size;
+    struct granary_stat_by_class split_bytes, split_blocks;
+    struct granary_stat oversize_blocks, oversize_segments;
+};
+GRANARY_API int granary_format_summary(int device, const struct granary_stats *stats,
+                                       const struct granary_split_stats *split, int abbreviated, char *buffer,
+                                       size_t room);
+
 /* One line for a log: "granary: device 0: 1.50 GiB allocated, 2.00 GiB reserved, 512.00 MiB between; ...".
  * room: at least GRANARY_WATERMARK_ROOM.
  * Driver: asks events while blocks are pending.  Capture: allowed.  Fails: INVALID. */

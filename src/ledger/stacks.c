@@ -20,6 +20,7 @@ void gr_stacks_init(struct gr_stacks *stacks) {
     gr_intern_init(&stacks->tags, GR_TAGS_MOST);
     gr_intern_init(&stacks->texts, GR_INTERN_MOST);
     gr_intern_init(&stacks->python_frames, GR_INTERN_MOST);
+    gr_intern_init(&stacks->places, GR_INTERN_MOST);
     gr_unwind_open(&stacks->unwind);
     gr_python_open(&stacks->python);
 }
@@ -29,6 +30,7 @@ void gr_stacks_fini(struct gr_stacks *stacks) {
     gr_intern_fini(&stacks->tags);
     gr_intern_fini(&stacks->texts);
     gr_intern_fini(&stacks->python_frames);
+    gr_intern_fini(&stacks->places);
 }
 
 static uint32_t put(struct gr_stacks *stacks, struct gr_intern *table, const void *key, size_t size) {

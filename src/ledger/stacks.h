@@ -34,6 +34,8 @@ struct gr_stacks {
     struct gr_unwind unwind;
     struct gr_python python;
     struct gr_intern stacks, tags, texts, python_frames;
+    struct gr_intern
+        places; /* return address -> what it is called, once somebody has asked (report/frames.h) */
     atomic_uint_fast64_t lost; /* stacks and texts that found no room */
 };
 

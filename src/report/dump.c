@@ -122,7 +122,7 @@ static void read_history(const granary *g, struct granary_history *out) {
     out->stacks_lost = (int64_t)atomic_load(&stacks->lost);
     out->host_bytes = (int64_t)(sizeof(*history) + history->room * sizeof(struct gr_slot) +
                                 atomic_load(&stacks->stacks.bytes) + atomic_load(&stacks->tags.bytes) +
-                                atomic_load(&stacks->texts.bytes) +
+                                atomic_load(&stacks->texts.bytes) + atomic_load(&stacks->places.bytes) +
                                 atomic_load(&stacks->python_frames.bytes));
     gr_text_put(out->unwinder, sizeof(out->unwinder), "%s", stacks->unwind.name);
     out->python = stacks->python.found;

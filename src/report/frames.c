@@ -4,15 +4,13 @@
 
 #include <string.h>
 
-void gr_frames_init(struct gr_frames *f, const struct gr_stacks *stacks) {
+void gr_frames_init(struct gr_frames *f, struct gr_stacks *stacks) {
     f->stacks = stacks;
     f->open = false;
-    gr_intern_init(&f->places, GR_INTERN_MOST);
 }
 
 void gr_frames_fini(struct gr_frames *f) {
     if (f->open) gr_symbols_close(&f->symbols);
-    gr_intern_fini(&f->places);
 }
 
 /* Of a place: laid out as a Python frame's. */
@@ -37,7 +35,7 @@ static bool look_up(struct gr_frames *f, uint64_t address, struct gr_frame *out)
     value.frame.line = symbol.line;
     memcpy(value.room + TEXT, symbol.name, name);
     memcpy(value.room + TEXT + name, symbol.file, file);
-    out->number = gr_intern_put(&f->places, &address, sizeof(address), &value, TEXT + name + file);
+    out->number = gr_intern_put(&f->stacks->places, &address, sizeof(address), &value, TEXT + name + file);
     return out->number != 0;
 }
 
@@ -56,9 +54,9 @@ size_t gr_frames_of(struct gr_frames *f, uint32_t stack, struct gr_frame out[2 *
             read_value(gr_intern_get(&f->stacks->python_frames, frame->number), frame);
         } else {
             if (below) continue;
-            frame->number = gr_intern_find(&f->places, &word, sizeof(word));
+            frame->number = gr_intern_find(&f->stacks->places, &word, sizeof(word));
             if (!frame->number && !look_up(f, word, frame)) continue;
-            read_value(gr_intern_get(&f->places, frame->number), frame);
+            read_value(gr_intern_get(&f->stacks->places, frame->number), frame);
             below = strncmp(frame->name, "_PyEval_EvalFrame", 17) == 0;
             if (below) continue;
         }

@@ -38,7 +38,7 @@ static void name_stack(struct gr_frames *frames, uint32_t number, struct granary
 
 static int rank(const struct gr_dump *dump, enum granary_holders by, struct granary_holder *out, size_t room,
                 size_t *count) {
-    const struct gr_stacks *stacks = dump->source ? &dump->source->stacks : NULL;
+    struct gr_stacks *stacks = dump->source ? &dump->source->stacks : NULL;
     const struct gr_intern *table = !stacks ? NULL : by == GRANARY_BY_TAG ? &stacks->tags : &stacks->stacks;
     size_t numbers = (table ? atomic_load(&table->count) : 0) + 1, found = 0;
     struct sum *sums = gr_host_take(numbers, sizeof(*sums), sizeof(void *));

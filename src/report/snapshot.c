@@ -244,7 +244,7 @@ static void write_all(struct job *job) {
 }
 
 static bool prepare(struct job *job) {
-    const struct gr_stacks *stacks = job->dump.source ? &job->dump.source->stacks : NULL;
+    struct gr_stacks *stacks = job->dump.source ? &job->dump.source->stacks : NULL;
     size_t most = stacks ? atomic_load(&stacks->stacks.count) : 0;
     gr_frames_init(&job->frames, stacks);
     job->stacks = gr_host_take(most + 1, sizeof(uint32_t), sizeof(void *));

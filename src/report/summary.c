@@ -79,11 +79,6 @@ static void sparse(struct table *t, const char *name, enum unit unit, int64_t cu
 
 /* ---- what exists in classic segments only ----------------------------------------------------- */
 
-struct classic {
-    struct granary_stat_by_class split_bytes, split_blocks;
-    struct granary_stat oversize_blocks, oversize_segments;
-};
-
 static void count(struct granary_stat *stat, int64_t by) {
     stat->current += by;
     stat->peak = stat->total_up = stat->current;
@@ -94,7 +89,7 @@ static void count_class(struct granary_stat_by_class *stat, enum gr_class class,
     count(class == GR_SMALL ? &stat->small : &stat->large, by);
 }
 
-static void look_at_classic(const granary *g, const struct gr_dump *dump, struct classic *out) {
+static void look_at_classic(const granary *g, const struct gr_dump *dump, struct granary_split_stats *out) {
     const size_t oversize = g->sizing.max_split_size;
     for (size_t s = 0; s < dump->segment_count; s++) {
         const struct gr_dump_segment *segment = &dump->segments[s];
@@ -112,16 +107,12 @@ static void look_at_classic(const granary *g, const struct gr_dump *dump, struct
 
 /* ---- all of it ------------------------------------------------------------------------------ */
 
-void gr_summary_table(char *buffer, size_t room, const granary *g, const struct gr_dump *dump,
-                      bool abbreviated) {
-    const struct granary_stats *s = &dump->stats;
+void gr_summary_format(char *buffer, size_t room, int device, const struct granary_stats *s,
+                       const struct granary_split_stats *split, bool abbreviated) {
     struct table t = {buffer, room, abbreviated};
-    struct classic classic = {0};
-    look_at_classic(g, dump, &classic);
     buffer[0] = '\0';
     rule(&t, '=');
-    gr_text_add(buffer, room, "|%56s %-17d |\n", "PyTorch CUDA memory summary, device ID",
-                g->driver.facts.device);
+    gr_text_add(buffer, room, "|%56s %-17d |\n", "PyTorch CUDA memory summary, device ID", device);
     rule(&t, '-');
     gr_text_add(buffer, room, "|%22s %-12lld |%27s %-8d  |\n", "CUDA OOMs:", (long long)s->out_of_memory,
                 "cudaMalloc retries:", 0);
@@ -132,15 +123,15 @@ void gr_summary_table(char *buffer, size_t room, const granary *g, const struct 
     metric(&t, "Active memory", BYTES, &s->active_bytes);
     metric(&t, "Requested memory", BYTES, &s->requested_bytes);
     metric(&t, "GPU reserved memory", BYTES, &s->reserved_bytes);
-    metric(&t, "Non-releasable memory", BYTES, &classic.split_bytes);
+    metric(&t, "Non-releasable memory", BYTES, &split->split_bytes);
     metric(&t, "Allocations", COUNT, &s->allocations);
     metric(&t, "Active allocs", COUNT, &s->active_blocks);
     metric(&t, "GPU reserved segments", COUNT, &s->segments);
-    metric(&t, "Non-releasable allocs", COUNT, &classic.split_blocks);
+    metric(&t, "Non-releasable allocs", COUNT, &split->split_blocks);
     rule(&t, '-');
-    row(&t, "Oversize allocations", COUNT, &classic.oversize_blocks, &classic.oversize_blocks);
+    row(&t, "Oversize allocations", COUNT, &split->oversize_blocks, &split->oversize_blocks);
     rule(&t, '-');
-    row(&t, "Oversize GPU segments", COUNT, &classic.oversize_segments, &classic.oversize_segments);
+    row(&t, "Oversize GPU segments", COUNT, &split->oversize_segments, &split->oversize_segments);
     rule(&t, '=');
     sparse(&t, "Pending memory", BYTES, s->active_bytes.all.current - s->allocated_bytes.all.current, -1);
     sparse(&t, "Moved memory", BYTES, -1, s->moved_bytes);
@@ -149,6 +140,13 @@ void gr_summary_table(char *buffer, size_t room, const granary *g, const struct 
     sparse(&t, "Extents", COUNT, s->extents, -1);
     sparse(&t, "Misses", COUNT, -1, s->misses);
     rule(&t, '=');
+}
+
+void gr_summary_table(char *buffer, size_t room, const granary *g, const struct gr_dump *dump,
+                      bool abbreviated) {
+    struct granary_split_stats split = {.struct_size = sizeof(split)};
+    look_at_classic(g, dump, &split);
+    gr_summary_format(buffer, room, g->driver.facts.device, &dump->stats, &split, abbreviated);
 }
 
 void gr_summary_line(char *buffer, size_t room, int device, const struct granary_stats *s) {

@@ -11,6 +11,8 @@
 /* Cut to fit; a complete table needs at most GRANARY_SUMMARY_ROOM. */
 void gr_summary_table(char *buffer, size_t room, const granary *g, const struct gr_dump *dump,
                       bool abbreviated);
+void gr_summary_format(char *buffer, size_t room, int device, const struct granary_stats *stats,
+                       const struct granary_split_stats *split, bool abbreviated);
 void gr_summary_line(char *buffer, size_t room, int device, const struct granary_stats *stats);
 
 #endif

@@ -108,12 +108,22 @@ void gr_writer_finish(struct gr_writer *w) {
 
 /* ---- numbers -------------------------------------------------------------------------------- */
 
+static void write_decimal(struct gr_writer *w, int64_t value) {
+    char digits[20];
+    size_t at = sizeof(digits);
+    uint64_t left = value < 0 ? -(uint64_t)value : (uint64_t)value;
+    do {
+        digits[--at] = (char)('0' + left % 10);
+        left /= 10;
+    } while (left > 0);
+    if (value < 0) byte(w, '-');
+    gr_sink_put(w->sink, digits + at, sizeof(digits) - at);
+}
+
 void gr_writer_int(struct gr_writer *w, int64_t value) {
-    char digits[24];
     separate(w);
     if (!pickles(w)) {
-        int length = snprintf(digits, sizeof(digits), "%lld", (long long)value);
-        gr_sink_put(w->sink, digits, (size_t)length);
+        write_decimal(w, value);
     } else if (value >= 0 && value < 1 << 8) {
         byte(w, BININT1);
         little(w, (uint64_t)value, 1);
@@ -148,7 +158,7 @@ void gr_writer_none(struct gr_writer *w) {
         gr_sink_text(w->sink, "null");
 }
 
-/* value is finite, and a number that six decimals hold. */
+/* value is at least 0 and finite, and JSON gets six decimals of it. */
 void gr_writer_real(struct gr_writer *w, double value) {
     separate(w);
     if (pickles(w)) {
@@ -157,12 +167,11 @@ void gr_writer_real(struct gr_writer *w, double value) {
         byte(w, BINFLOAT);
         for (int shift = 56; shift >= 0; shift -= 8) byte(w, (int)(bits >> shift & 0xFF));
     } else {
-        char digits[48];
-        int64_t millionths = (int64_t)(value * 1e6 + (value < 0 ? -0.5 : 0.5)); /* no locale, no exponent */
-        int length = snprintf(digits, sizeof(digits), "%s%lld.%06lld", millionths < 0 ? "-" : "",
-                              (long long)(millionths < 0 ? -millionths : millionths) / 1000000,
-                              (long long)(millionths < 0 ? -millionths : millionths) % 1000000);
-        gr_sink_put(w->sink, digits, (size_t)length);
+        char digits[32];
+        int64_t millionths = (int64_t)(value * 1e6 + 0.5); /* no locale, no exponent */
+        snprintf(digits, sizeof(digits), "%lld.%06lld", (long long)(millionths / 1000000),
+                 (long long)(millionths % 1000000));
+        gr_sink_text(w->sink, digits);
     }
 }
 
@@ -216,13 +225,22 @@ static void escape(struct gr_writer *w, const unsigned char *s, size_t size) {
     }
 }
 
+/* Printable ASCII that no format changes, as nearly all text is. */
+static bool is_plain(const unsigned char *s, size_t length) {
+    for (size_t i = 0; i < length; i++)
+        if (s[i] < 0x20 || s[i] > 0x7E || s[i] == '"' || s[i] == '\\') return false;
+    return true;
+}
+
 static void write_text(struct gr_writer *w, const char *text) {
     const unsigned char *s = (const unsigned char *)text;
     size_t length = strlen(text), written = 0;
-    for (size_t i = 0, size; i < length; i += size ? size : 1) {
+    bool plain = is_plain(s, length);
+    for (size_t i = 0, size; i < length && !plain; i += size ? size : 1) {
         size = character(s + i, length - i);
         written += size ? size : sizeof(replacement) - 1;
     }
+    if (plain) written = length;
     if (!pickles(w)) {
         byte(w, '"');
     } else if (written < 256) {
@@ -232,7 +250,8 @@ static void write_text(struct gr_writer *w, const char *text) {
         byte(w, BINUNICODE);
         little(w, written, 4);
     }
-    for (size_t i = 0, size; i < length; i += size ? size : 1) {
+    if (plain) gr_sink_put(w->sink, s, length);
+    for (size_t i = 0, size; i < length && !plain; i += size ? size : 1) {
         size = character(s + i, length - i);
         if (size == 0)
             gr_sink_put(w->sink, replacement, sizeof(replacement) - 1);

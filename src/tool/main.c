@@ -16,6 +16,7 @@ struct verb {
 static const struct verb verbs[] = {
     {"replay", cmd_replay, cmd_replay_help},
     {"explain", cmd_explain, cmd_explain_help},
+    {"summary", cmd_summary, cmd_summary_help},
     {"report", cmd_report, cmd_report_help},
 };
 

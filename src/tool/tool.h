@@ -14,6 +14,8 @@ int cmd_replay(int argc, char **argv);
 void cmd_replay_help(void);
 int cmd_explain(int argc, char **argv);
 void cmd_explain_help(void);
+int cmd_summary(int argc, char **argv);
+void cmd_summary_help(void);
 int cmd_report(int argc, char **argv);
 void cmd_report_help(void);
 

@@ -387,6 +387,9 @@ Suite *suite_snapshot(void) {
     tcase_add_test(tcase, values_of_the_wrong_kind_are_named);
     tcase_add_test(tcase, an_object_that_stands_in_two_places_is_refused);
     tcase_add_test(tcase, texts_are_made_safe_to_show);
+    suite_add_tcase(suite, tcase);
+    tcase = tcase_create("real");
+    tcase_set_tags(tcase, "large");
     tcase_add_test(tcase, real_snapshots_are_explained_to_the_last_entry);
     suite_add_tcase(suite, tcase);
     return suite;

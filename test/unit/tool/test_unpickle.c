@@ -216,7 +216,7 @@ START_TEST(a_pickle_that_is_cut_anywhere_is_refused) {
 END_TEST
 
 START_TEST(depth_costs_no_stack) {
-    const size_t depth = 1 << 20;
+    const size_t depth = 1 << 18;
     char *bytes = malloc(3 * depth + 1);
     ck_assert_ptr_nonnull(bytes);
     /* ((((...tttt and ]]]]...aaaa */
@@ -259,14 +259,14 @@ START_TEST(hurt_pickles_do_no_harm) {
     char *bytes = golden_read("plain.4", &length), *copy = malloc(length);
     int read = 0;
     ck_assert_ptr_nonnull(copy);
-    for (int round = 0; round < 3000; round++) {
+    for (int round = 0; round < 1000; round++) {
         memcpy(copy, bytes, length);
         for (uint64_t hits = 1 + rng_below(&rng, 4); hits > 0; hits--)
             copy[rng_below(&rng, length)] = (char)rng_below(&rng, 256);
         read += load(copy, length, NULL, 0) == 0;
     }
-    ck_assert_int_gt(read, 100); /* else the damage is too great to reach anything */
-    ck_assert_int_lt(read, 2900);
+    ck_assert_int_gt(read, 30); /* else the damage is too great to reach anything */
+    ck_assert_int_lt(read, 970);
     free(copy);
     free(bytes);
 }

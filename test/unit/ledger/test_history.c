@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The ring keeps the last events in order, counts what it drops, and can be read while it is written. */
+#include "ledger/history.h"
+
+#include <check.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+static struct gr_history history;
+static const struct gr_place place = {.stream = 5, .heap = 3};
+
+static void resize(uint64_t room) {
+    struct gr_slot *ring = room ? calloc(room, sizeof *ring) : NULL;
+    free(gr_history_exchange(&history, ring, room));
+}
+
+static void setup(void) {
+    gr_history_init(&history);
+    atomic_store(&history.level, GRANARY_HISTORY_ALL);
+}
+static void teardown(void) {
+    gr_history_fini(&history);
+}
+
+static void tell(uint64_t addr) {
+    gr_history_tell(&history, GR_ALLOC, &place, addr, addr * 2, 0);
+}
+
+/* The addresses of what is kept, in order; how many. */
+static size_t kept(uint64_t *out, size_t room) {
+    uint64_t from, to;
+    static struct gr_event event[4096];
+    gr_history_span(&history, &from, &to);
+    ck_assert_uint_le(to - from, 4096);
+    size_t count = gr_history_copy(&history, from, to, event);
+    for (size_t i = 0; i < count && i < room; i++) {
+        ck_assert_uint_eq(event[i].size, event[i].addr * 2);
+        ck_assert_uint_eq(event[i].place.stream, 5);
+        ck_assert_uint_eq(event[i].place.heap, 3);
+        out[i] = event[i].addr;
+    }
+    return count;
+}
+
+static void expect(size_t count, uint64_t first) {
+    uint64_t addr[4096];
+    ck_assert_uint_eq(kept(addr, 4096), count);
+    for (size_t i = 0; i < count; i++) ck_assert_uint_eq(addr[i], first + i);
+}
+
+START_TEST(of_six_events_a_ring_of_four_keeps_the_last_four) {
+    resize(4);
+    for (uint64_t a = 1; a <= 6; a++) tell(a);
+    expect(4, 3);
+    ck_assert_uint_eq(atomic_load(&history.next), 6); /* so two were dropped */
+}
+END_TEST
+
+START_TEST(a_ring_of_one_keeps_the_last_and_a_ring_of_none_counts) {
+    resize(1);
+    for (uint64_t a = 1; a <= 3; a++) tell(a);
+    expect(1, 3);
+    resize(0);
+    tell(4);
+    expect(0, 0);
+    ck_assert_uint_eq(atomic_load(&history.next), 4);
+    resize(2);
+    expect(0, 0);
+    tell(5);
+    expect(1, 5);
+}
+END_TEST
+
+START_TEST(a_change_of_size_keeps_what_fits) {
+    resize(4);
+    for (uint64_t a = 1; a <= 6; a++) tell(a);
+    resize(100);
+    expect(4, 3);
+    for (uint64_t a = 7; a <= 150; a++) tell(a);
+    expect(100, 51);
+    resize(3);
+    expect(3, 148);
+    for (uint64_t a = 151; a <= 160; a++) tell(a);
+    expect(3, 158);
+    resize(7);
+    for (uint64_t a = 161; a <= 163; a++) tell(a);
+    expect(6, 158);
+}
+END_TEST
+
+START_TEST(what_is_cleared_is_gone_and_does_not_count_as_dropped) {
+    resize(4);
+    for (uint64_t a = 1; a <= 6; a++) tell(a);
+    gr_history_clear(&history);
+    expect(0, 0);
+    ck_assert_uint_eq(history.cleared, 6);
+    tell(7);
+    expect(1, 7);
+}
+END_TEST
+
+START_TEST(nothing_is_told_below_the_level_of_events) {
+    resize(4);
+    atomic_store(&history.level, GRANARY_HISTORY_STATE);
+    tell(1);
+    expect(0, 0);
+}
+END_TEST
+
+START_TEST(time_rises_and_the_action_stays_what_it_was) {
+    struct gr_event event[GR_ANNOTATE_END + 1];
+    resize(64);
+    for (int a = GR_ALLOC; a <= GR_ANNOTATE_END; a++)
+        gr_history_tell(&history, (enum gr_action)a, &place, UINT64_MAX - (uint64_t)a, (uint64_t)1 << 63, 0);
+    ck_assert_uint_eq(gr_history_copy(&history, 0, GR_ANNOTATE_END + 1, event), GR_ANNOTATE_END + 1);
+    for (int a = GR_ALLOC; a <= GR_ANNOTATE_END; a++) {
+        ck_assert_int_eq((int)event[a].action, a);
+        ck_assert_uint_eq(event[a].addr, UINT64_MAX - (uint64_t)a);
+        ck_assert_uint_eq(event[a].size, (uint64_t)1 << 63);
+        ck_assert(a == 0 || event[a].time_ns >= event[a - 1].time_ns);
+    }
+}
+END_TEST
+
+START_TEST(the_stack_is_the_calls_own_or_else_that_of_the_block) {
+    struct gr_event event[3];
+    resize(8);
+    ck_assert_int_eq(gr_stacks_set_tag("first", NULL), GRANARY_OK);
+    struct gr_note before = gr_history_enter(&history, false, NULL);
+    uint32_t label = gr_history_label();
+    ck_assert_uint_ne(gr_label_tag(label), 0);
+    gr_history_tell(&history, GR_ALLOC, &place, 1, 1, label);
+    gr_stacks_leave(before);
+    gr_history_tell(&history, GR_FREE_REQUESTED, &place, 1, 1, label);
+    ck_assert_int_eq(gr_stacks_set_tag("second", NULL), GRANARY_OK);
+    before = gr_history_enter(&history, true, NULL);
+    gr_history_tell_of(&history, GR_FREE_COMPLETED, &place, 1, 1, label);
+    gr_stacks_leave(before);
+    ck_assert_int_eq(gr_stacks_set_tag("", NULL), GRANARY_OK);
+    ck_assert_uint_eq(gr_history_copy(&history, 0, 3, event), 3);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_uint_eq(event[i].stack, gr_label_stack(label));
+        ck_assert_uint_eq(event[i].tag, gr_label_tag(label));
+    }
+    ck_assert_uint_eq(gr_stacks_note()->tag, 0);
+}
+END_TEST
+
+START_TEST(a_note_inside_of_a_call_gives_the_outer_one_back) {
+    ck_assert_int_eq(gr_stacks_set_tag("outer", NULL), GRANARY_OK);
+    struct gr_note first = gr_history_enter(&history, false, NULL);
+    uint32_t outer = gr_stacks_note()->tag;
+    ck_assert_int_eq(gr_stacks_set_tag("inner", NULL), GRANARY_OK);
+    struct gr_note second = gr_history_enter(&history, false, NULL);
+    ck_assert_uint_ne(gr_stacks_note()->tag, outer);
+    gr_stacks_leave(second);
+    ck_assert_uint_eq(gr_stacks_note()->tag, outer);
+    gr_stacks_leave(first);
+    ck_assert_uint_eq(gr_stacks_note()->tag, 0);
+    ck_assert_int_eq(gr_stacks_set_tag("", NULL), GRANARY_OK);
+}
+END_TEST
+
+/* ---- threads ---------------------------------------------------------------------------------- */
+
+enum { WRITERS = 3, ENOUGH = 20000, ROOM = 2048 };
+static atomic_bool stop;
+static atomic_uint_fast64_t told;
+
+static void *write_events(void *argument) {
+    uint64_t base = (uint64_t)(uintptr_t)argument << 32;
+    for (uint64_t i = 1; !atomic_load(&stop); i++) {
+        tell(base | i);
+        atomic_fetch_add(&told, 1);
+    }
+    return NULL;
+}
+
+START_TEST(a_reader_among_writers_sees_whole_events_in_the_order_of_each_thread) {
+    static struct gr_event event[ROOM];
+    pthread_t thread[WRITERS];
+    uint64_t seen = 0;
+    resize(ROOM);
+    atomic_store(&stop, false);
+    atomic_store(&told, 0);
+    for (uintptr_t t = 0; t < WRITERS; t++)
+        ck_assert_int_eq(pthread_create(&thread[t], NULL, write_events, (void *)t), 0);
+    do {
+        uint64_t from, to, last[WRITERS] = {0};
+        gr_history_span(&history, &from, &to);
+        size_t count = gr_history_copy(&history, from, to, event);
+        seen += count;
+        for (size_t i = 0; i < count; i++) {
+            uint64_t writer = event[i].addr >> 32, step = event[i].addr & UINT32_MAX;
+            if (event[i].size != event[i].addr * 2 || writer >= WRITERS || step <= last[writer])
+                ck_abort_msg("event %zu is torn or out of order", i);
+            last[writer] = step;
+        }
+    } while (seen < ENOUGH);
+    atomic_store(&stop, true);
+    for (int t = 0; t < WRITERS; t++) pthread_join(thread[t], NULL);
+    ck_assert_uint_eq(atomic_load(&history.next), atomic_load(&told));
+    uint64_t from, to;
+    gr_history_span(&history, &from, &to);
+    ck_assert_uint_eq(gr_history_copy(&history, from, to, event), ROOM); /* at rest none is missing */
+}
+END_TEST
+
+Suite *suite_history(void) {
+    Suite *suite = suite_create("history");
+    TCase *cases = tcase_create("history");
+    tcase_add_checked_fixture(cases, setup, teardown);
+    tcase_add_test(cases, of_six_events_a_ring_of_four_keeps_the_last_four);
+    tcase_add_test(cases, a_ring_of_one_keeps_the_last_and_a_ring_of_none_counts);
+    tcase_add_test(cases, a_change_of_size_keeps_what_fits);
+    tcase_add_test(cases, what_is_cleared_is_gone_and_does_not_count_as_dropped);
+    tcase_add_test(cases, nothing_is_told_below_the_level_of_events);
+    tcase_add_test(cases, time_rises_and_the_action_stays_what_it_was);
+    tcase_add_test(cases, the_stack_is_the_calls_own_or_else_that_of_the_block);
+    tcase_add_test(cases, a_note_inside_of_a_call_gives_the_outer_one_back);
+    tcase_add_test(cases, a_reader_among_writers_sees_whole_events_in_the_order_of_each_thread);
+    suite_add_tcase(suite, cases);
+    return suite;
+}

@@ -390,16 +390,19 @@ static size_t entry_at(const struct snapshot_device *v, int64_t time_us) {
     return low;
 }
 
+/* The last failures, and the first stretches that the program named. */
 static void put_marks(struct document *d) {
-    enum { DEPTH = 64, SPANS = 10000 };
+    enum { DEPTH = 64, SPANS = 10000, FAILURES = 1000 };
     const struct snapshot *s = d->snapshot;
     const struct snapshot_mark *open[DEPTH];
-    size_t depth = 0, spans = 0;
+    size_t depth = 0, spans = 0, failures = 0;
     const char *comma = "";
     fputs(",\"marks\":[", d->to);
+    for (size_t i = 0; i < d->device->entry_count; i++)
+        if (d->device->entries[i].action == SNAPSHOT_OOM) failures++;
     for (size_t i = 0; i < d->device->entry_count; i++) {
         const struct snapshot_entry *e = &d->device->entries[i];
-        if (e->action != SNAPSHOT_OOM) continue;
+        if (e->action != SNAPSHOT_OOM || failures-- > FAILURES) continue;
         fprintf(d->to,
                 "%s{\"kind\":\"oom\",\"entry\":%zu,\"size\":%" PRIu64 ",\"free\":%" PRIu64 ",\"stack\":%u}",
                 comma, i, e->size, e->device_free, e->stack);

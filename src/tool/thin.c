@@ -48,9 +48,9 @@ static void sum(const struct snapshot_device *device, const unsigned char *keep,
     for (size_t i = 1; i < moments; i++) bytes[i] += bytes[i - 1];
 }
 
-/* Is memory looked at closely at this moment? */
+/* Is memory looked at closely at this moment? (Without a failure last_oom is the end.) */
 static bool is_special(const struct snapshot_device *device, size_t moment, size_t peak) {
-    return moment == peak || moment == device->entry_count || device->entries[moment].action == SNAPSHOT_OOM;
+    return moment == peak || moment == device->entry_count || moment == device->last_oom;
 }
 
 bool thin_lives(const struct snapshot_device *device, size_t most, size_t points, struct thin *out) {

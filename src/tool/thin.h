@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Thinning: which lives of a long history are told one by one, and the sum of the others.
  *
- * The largest are kept, and whatever was there when it matters: at the peak, whenever memory ran out, and
- * at the end. The sum of the others is a curve with a bounded number of steps; each holds the sum at that
+ * The largest are kept, and whatever was there when it matters: at the peak, when memory last ran out,
+ * and at the end. The sum of the others is a curve with a bounded number of steps; each holds the sum at that
  * moment of its stretch at which most memory was active, so that the peak stays exact. */
 #ifndef TOOL_THIN_H
 #define TOOL_THIN_H

@@ -33,10 +33,10 @@ const colour = (() => {
     return out;
   }
 
-  /* Ranks by bytes at the peak and at the end of memory, then by bytes times duration. */
+  /* Ranks by bytes at the peak and at the failure, then by bytes times duration. */
   function rank(m, by) {
     const {of} = model.groupings[by], weight = new Map();
-    const moments = [m.peak, ...m.ooms.map((k) => k.entry)];
+    const moments = m.oom ? [m.peak, m.oom.entry] : [m.peak];
     for (let i = 0; i < m.lives; i++) {
       const key = of(m, i), end = Math.min(m.end[i], m.entries);
       let w = m.size[i] * (end - m.begin[i]) / (m.entries || 1);

@@ -142,7 +142,6 @@ const model = (() => {
     m.ooms = doc.marks.filter((k) => k.kind === "oom");
     m.ooms.forEach((k, i) => { m.kind[k.entry] = OOM; m.ref[k.entry] = i; });
     m.spans = doc.marks.filter((k) => k.kind === "span");
-    m.spanAt = new Map(m.spans.map((k, i) => [i, k]));
     sum(m, doc);
     m.oom = m.ooms.length ? m.ooms[m.ooms.length - 1] : null;
     m.placed = m.pieces.length > 0; /* are there addresses? */

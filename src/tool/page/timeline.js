@@ -10,7 +10,7 @@ const timeline = (() => {
     const view = {...full};
     let u, overview, pressed = null, stale = true;
     const line = (name) => el("div", {class: name});
-    const lines = {moment: line("at moment"), compare: line("at compare"), point: line("at point")};
+    const lines = {moment: line("at moment"), compare: line("at compare")};
 
     /* ---- across: moments or microseconds ---- */
 
@@ -134,6 +134,7 @@ const timeline = (() => {
       }
       ctx.strokeStyle = ctx.fillStyle = css("bad");
       ctx.lineWidth = 1.5 * ratio;
+      let labelled = -Infinity;
       for (const k of m.ooms) {
         const x = Math.round(u.valToPos(xOf(k.entry), "x", true));
         if (x < bbox.left || x > bbox.left + bbox.width) continue;
@@ -147,6 +148,8 @@ const timeline = (() => {
         ctx.globalAlpha = 0.35;
         ctx.fillRect(x - 4 * ratio, Math.max(bbox.top, wish), 8 * ratio, Math.max(0, now - Math.max(bbox.top, wish)));
         ctx.globalAlpha = 1;
+        if (x - labelled < 180 * ratio) continue;
+        labelled = x;
         const label = `out of memory: ${text.bytes(k.size)} asked`, wide = ctx.measureText(label).width + 10 * ratio;
         const left = x + wide + 4 * ratio > bbox.left + bbox.width ? x - wide - 4 * ratio : x + 4 * ratio;
         ctx.fillStyle = css("card");

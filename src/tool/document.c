@@ -8,68 +8,9 @@
 
 #include <granary/granary.h>
 
-#include "tool/array.h"
 #include "tool/escape.h"
+#include "tool/names.h"
 #include "tool/print.h"
-
-/* ---- things that are named by index ---------------------------------------------------------- */
-
-/* A sorted list without doubles: texts, or pairs of numbers. */
-struct name {
-    const char *text;
-    uint64_t pair[2];
-};
-
-struct names {
-    struct name *items;
-    size_t count, room;
-};
-
-static int compare_names(const void *one, const void *other) {
-    const struct name *a = one, *b = other;
-    if (a->text != NULL) return strcmp(a->text, b->text);
-    for (int i = 0; i < 2; i++)
-        if (a->pair[i] != b->pair[i]) return a->pair[i] < b->pair[i] ? -1 : 1;
-    return 0;
-}
-
-/* Doubles that come one after the other are dropped at once. */
-static bool names_add(struct names *n, struct name item) {
-    if (n->count > 0 && compare_names(&n->items[n->count - 1], &item) == 0) return true;
-    if (!array_reserve(&n->items, &n->room, n->count, 1, sizeof item)) return false;
-    n->items[n->count++] = item;
-    return true;
-}
-
-static bool names_text(struct names *n, const char *text) {
-    return names_add(n, (struct name){.text = text == NULL ? "" : text});
-}
-
-static bool names_pair(struct names *n, uint64_t first, uint64_t second) {
-    return names_add(n, (struct name){.pair = {first, second}});
-}
-
-static void names_sort(struct names *n) {
-    size_t kept = 0;
-    if (n->count == 0) return;
-    qsort(n->items, n->count, sizeof *n->items, compare_names);
-    for (size_t i = 1; i < n->count; i++)
-        if (compare_names(&n->items[kept], &n->items[i]) != 0) n->items[++kept] = n->items[i];
-    n->count = kept + 1;
-}
-
-static size_t names_find(const struct names *n, struct name item) {
-    const struct name *at = bsearch(&item, n->items, n->count, sizeof item, compare_names);
-    return (size_t)(at - n->items);
-}
-
-static size_t text_index(const struct names *n, const char *text) {
-    return names_find(n, (struct name){.text = text == NULL ? "" : text});
-}
-
-static size_t pair_index(const struct names *n, uint64_t first, uint64_t second) {
-    return names_find(n, (struct name){.pair = {first, second}});
-}
 
 /* ---- the document being written -------------------------------------------------------------- */
 
@@ -85,20 +26,21 @@ struct document {
 static bool collect(struct document *d) {
     const struct snapshot *s = d->snapshot;
     const struct snapshot_device *v = d->device;
-    bool ok = names_text(&d->strings, "") && names_text(&d->tags, "") && names_pair(&d->streams, 0, 0) &&
-              names_pair(&d->pools, 0, 0);
+    bool ok = names_add_text(&d->strings, "") && names_add_text(&d->tags, "") &&
+              names_add_pair(&d->streams, 0, 0) && names_add_pair(&d->pools, 0, 0);
     for (size_t i = 0; ok && i < s->frame_count; i++)
-        ok = names_text(&d->strings, s->frames[i].name) && names_text(&d->strings, s->frames[i].file);
-    for (size_t i = 0; ok && i < s->mark_count; i++) ok = names_text(&d->strings, s->marks[i].name);
+        ok = names_add_text(&d->strings, s->frames[i].name) && names_add_text(&d->strings, s->frames[i].file);
+    for (size_t i = 0; ok && i < s->mark_count; i++) ok = names_add_text(&d->strings, s->marks[i].name);
     for (size_t i = 0; ok && i < v->life_count; i++)
-        ok = names_text(&d->tags, v->lives[i].note) && names_pair(&d->streams, v->lives[i].stream, 0) &&
-             names_pair(&d->pools, v->lives[i].pool[0], v->lives[i].pool[1]);
+        ok = names_add_text(&d->tags, v->lives[i].note) &&
+             names_add_pair(&d->streams, v->lives[i].stream, 0) &&
+             names_add_pair(&d->pools, v->lives[i].pool[0], v->lives[i].pool[1]);
     for (size_t i = 0; ok && i < v->entry_count; i++)
-        ok = names_pair(&d->streams, v->entries[i].stream, 0) &&
-             names_pair(&d->pools, v->entries[i].pool[0], v->entries[i].pool[1]);
+        ok = names_add_pair(&d->streams, v->entries[i].stream, 0) &&
+             names_add_pair(&d->pools, v->entries[i].pool[0], v->entries[i].pool[1]);
     for (size_t i = 0; ok && i < d->begin.segment_count; i++)
-        ok = names_pair(&d->streams, d->begin.segments[i].stream, 0) &&
-             names_pair(&d->pools, d->begin.segments[i].pool[0], d->begin.segments[i].pool[1]);
+        ok = names_add_pair(&d->streams, d->begin.segments[i].stream, 0) &&
+             names_add_pair(&d->pools, d->begin.segments[i].pool[0], d->begin.segments[i].pool[1]);
     if (!ok) return false;
     names_sort(&d->strings);
     names_sort(&d->tags);
@@ -178,8 +120,9 @@ static void put_stacks(struct document *d) {
     const struct snapshot *s = d->snapshot;
     fputs(",\"frames\":[", d->to);
     for (size_t i = 0; i < s->frame_count; i++)
-        fprintf(d->to, "%s%zu,%zu,%" PRIu64, i > 0 ? "," : "", text_index(&d->strings, s->frames[i].name),
-                text_index(&d->strings, s->frames[i].file), s->frames[i].line);
+        fprintf(d->to, "%s%zu,%zu,%" PRIu64, i > 0 ? "," : "",
+                names_text_index(&d->strings, s->frames[i].name),
+                names_text_index(&d->strings, s->frames[i].file), s->frames[i].line);
     fputs("],\"stacks\":[", d->to);
     for (size_t i = 0; i < s->stack_count; i++) {
         const struct snapshot_stack *stack = &s->stacks[i];
@@ -274,9 +217,9 @@ static int64_t cell(const struct document *d, const struct snapshot_life *life, 
         return (int64_t)(last->address - address);
     case SIZE: return (int64_t)life->size;
     case STACK: return life->stack;
-    case STREAM: return (int64_t)pair_index(&d->streams, life->stream, 0);
-    case POOL: return (int64_t)pair_index(&d->pools, life->pool[0], life->pool[1]);
-    case TAG: return (int64_t)text_index(&d->tags, life->note);
+    case STREAM: return (int64_t)names_pair_index(&d->streams, life->stream, 0);
+    case POOL: return (int64_t)names_pair_index(&d->pools, life->pool[0], life->pool[1]);
+    case TAG: return (int64_t)names_text_index(&d->tags, life->note);
     default: return 0;
     }
 }
@@ -362,7 +305,8 @@ static void put_segments(struct document *d) {
     for (size_t i = 0; i < d->begin.segment_count; i++) {
         const struct snapshot_segment *s = &d->begin.segments[i];
         fprintf(d->to, "%s%" PRIu64 ",%" PRIu64 ",%zu,%zu,%d,%u", i > 0 ? "," : "", s->address, s->size,
-                pair_index(&d->streams, s->stream, 0), pair_index(&d->pools, s->pool[0], s->pool[1]),
+                names_pair_index(&d->streams, s->stream, 0),
+                names_pair_index(&d->pools, s->pool[0], s->pool[1]),
                 (s->small ? 1 : 0) | (s->expandable ? 2 : 0), s->stack);
     }
     fputs("],\"changes\":[", d->to);
@@ -370,8 +314,9 @@ static void put_segments(struct document *d) {
         const struct snapshot_entry *e = &d->device->entries[i];
         if (e->action != SNAPSHOT_SEGMENT && e->action != SNAPSHOT_UNSEGMENT) continue;
         fprintf(d->to, "%s%zu,%d,%" PRIu64 ",%" PRIu64 ",%zu,%zu,%d,%u", comma, i,
-                e->action == SNAPSHOT_SEGMENT, e->address, e->size, pair_index(&d->streams, e->stream, 0),
-                pair_index(&d->pools, e->pool[0], e->pool[1]), entry_flags(e), e->stack);
+                e->action == SNAPSHOT_SEGMENT, e->address, e->size,
+                names_pair_index(&d->streams, e->stream, 0),
+                names_pair_index(&d->pools, e->pool[0], e->pool[1]), entry_flags(e), e->stack);
         comma = ",";
     }
     fputs("]}", d->to);
@@ -425,7 +370,7 @@ static void put_marks(struct document *d) {
         memmove(open + k - 1, open + k, (depth - k + 1) * sizeof *open);
         if (from >= to) continue;
         fprintf(d->to, "%s{\"kind\":\"span\",\"name\":%zu,\"entry\":%zu,\"to\":%zu}", comma,
-                text_index(&d->strings, m->name), from, to);
+                names_text_index(&d->strings, m->name), from, to);
         comma = ",";
         spans++;
     }
@@ -503,10 +448,10 @@ no_memory:
     problem_set(problem, "%s: out of memory", snapshot->path);
 done:
     thin_free(&d.thin);
-    free(d.strings.items);
-    free(d.streams.items);
-    free(d.pools.items);
-    free(d.tags.items);
+    names_free(&d.strings);
+    names_free(&d.streams);
+    names_free(&d.pools);
+    names_free(&d.tags);
     if (!snapshot->from_trace) snapshot_moment_free(&d.begin);
     return rc;
 }

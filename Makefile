@@ -100,7 +100,8 @@ first := $(filter deps,$(MAKECMDGOALS))
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: all lib tool deps bench bench-programs bench-latency bench-growth bench-capture bench-peer bench-peer-programs guard \
-        check test unit prop soak mutants fault abi tool-check page-check check-install gpu-check gpu-programs asan ubsan \
+        check test unit prop soak mutants fault abi tool-check page-check doc-check check-install gpu-check \
+        gpu-programs asan ubsan \
         tsan valgrind cov lint layers lint-size lint-ledger lint-symbols lint-cppcheck format format-check \
         install uninstall clean dist help FORCE
 
@@ -222,7 +223,7 @@ guard: $(B)/bench/guard ## Instructions of the main shapes under callgrind, held
 
 # ---- testing ----------------------------------------------------------------------------------
 
-check: unit prop fault fuzz-corpus abi tool-check check-install ## Run every test that needs no GPU.
+check: unit prop fault fuzz-corpus abi tool-check doc-check check-install ## Run every test that needs no GPU.
 test: check ## The same as check.
 
 # Check kills a test after 4 seconds; sanitizers are slower than that is meant for.
@@ -324,6 +325,14 @@ $(B)/test/tool/jobs: test/tool/jobs.c $(B)/flags $(static) | $(first)
 
 page-check: $(tool) ## Look at a report in headless Chromium (needs: make deps WITH='chromium nodejs npm').
 	@test/page/run.sh $(abspath $(tool)) $(abspath build/page-check) $(or $(SNAPSHOTS),$(wildcard test/golden/*.pickle.gz))
+
+# Programs whose output the documentation shows.
+doc_bin := $(patsubst test/doc/%.c,$(B)/test/doc/%,$(wildcard test/doc/*.c))
+$(doc_bin): $(B)/test/doc/%: $(B)/test/doc/%.o $(B)/test/support/shortage.o $(static)
+	$(call say,LD)$(CC) $(cflags) $(LDFLAGS) $^ $(libs) -o $@
+
+doc-check: $(doc_bin) $(tool) $(B)/test/tool/jobs ## Run the commands that the documentation shows; they must print what it says.
+	@test/doc/check.sh $(B) $(wildcard doc/*.md)
 
 check-install: $(static) $(shared) $(tool) ## Install into build/stage and build the README's program there.
 	@MAKE='$(MAKE)' CC='$(CC)' V='$(V)' FLAGS='$(filter -f% --coverage,$(flags_$(V)))' VERSION='$(VERSION)' test/install/check.sh build/stage

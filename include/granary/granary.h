@@ -457,6 +457,7 @@ struct granary_shortfall {
     size_t reserved_address_bytes, ranges;
     /* settings in force */
     int expandable_segments, reclaim, capture_reuse;
+    int virtual_memory; /* 1: the device could have expandable segments */
     size_t extent_bytes;
     unsigned open_captures;
     /* the streams that hold most, the largest first, and how many there are in all */

@@ -89,6 +89,7 @@ void gr_shortfall_fill(granary *g, const struct gr_request *r, struct granary_sh
         .expandable_segments = g->expandable,
         .reclaim = (int)g->reclaim,
         .capture_reuse = (int)g->defer.reuse,
+        .virtual_memory = g->driver.facts.vmm && !g->no_caching,
         .extent_bytes = g->extent * granule,
         .open_captures = atomic_load(&g->defer.captures),
     };

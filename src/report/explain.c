@@ -73,7 +73,7 @@ struct size {
     char words[GR_TEXT_SIZE_ROOM];
 };
 static struct size size_of(size_t bytes) {
-    struct size size;
+    struct size size = {""};
     gr_text_size(size.words, sizeof(size.words), bytes);
     return size;
 }
@@ -135,7 +135,7 @@ static void say_places(const struct text *t, const struct granary_shortfall *s) 
     size_t free_bytes = s->reserved_bytes - gr_min(s->reserved_bytes, s->active_bytes);
     gr_text_put(largest, sizeof(largest), "largest piece %s", SIZE(s->largest_free_bytes));
     if (free_bytes > 0)
-        gr_text_put(idle, sizeof(idle), "of what is free, %s share no extent or segment with a live block",
+        gr_text_put(idle, sizeof(idle), "of what is free, %s could be moved or given back",
                     SIZE(s->idle_bytes));
     say_place(t, "live", s->allocated_bytes, "");
     say_place(t, "freed, in use elsewhere", s->pending_bytes, "");
@@ -193,19 +193,24 @@ static void say_rungs(const struct text *t, const struct granary_shortfall *s) {
 
 /* ---- advice ------------------------------------------------------------------------------- */
 
-/* How much more there would have to be. */
-static size_t lacking(const struct granary_shortfall *s, size_t room) {
-    size_t wanted = s->allocated_bytes + s->rounded_bytes;
-    return wanted - gr_min(wanted, room);
+/* How much less would have had to be live, or asked for. */
+static size_t lacking(const struct granary_shortfall *s) {
+    size_t wanted = s->allocated_bytes + s->rounded_bytes, room = beside_others(s);
+    size_t grown = s->grow_bytes - gr_min(s->grow_bytes, s->device_free_bytes);
+    return gr_max(wanted - gr_min(wanted, room),
+                  grown); /* the latter where only whole granules are missing */
 }
 
-/* Memory is free but cannot be moved: settings that make more of it movable, the strongest first. */
-static bool advise_mobility(const struct text *t, const struct granary_shortfall *s) {
-    if (!s->expandable_segments)
+/* Memory is free but cannot be moved: what makes more of it movable, the strongest first. pinned: live
+ * blocks hold the extents around them. */
+static bool advise_mobility(const struct text *t, const struct granary_shortfall *s, bool pinned) {
+    if (!s->expandable_segments && s->virtual_memory)
         say(t, "expandable_segments:True. Free memory then moves to where it is needed.");
-    else if (s->reclaim == GRANARY_RECLAIM_OFF)
+    else if (s->reclaim == GRANARY_RECLAIM_OFF && s->idle_bytes > 0)
         say(t, "reclaim:pressure. Idle memory of other places then serves before this error.");
-    else if (s->extent_bytes > 2 * GR_MIB)
+    else if (s->open_captures > 0 && s->idle_bytes > 0)
+        say(t, "granary_trim before the capture begins. While one is open nothing is moved.");
+    else if (s->expandable_segments && pinned && s->extent_bytes > 2 * GR_MIB)
         say(t, "extent_mb:2 instead of %zu. A live block then pins 2 MiB at most around it.",
             s->extent_bytes / GR_MIB);
     else
@@ -218,42 +223,43 @@ static void advise(const struct text *t, const struct granary_shortfall *s, enum
     switch (kind) {
     case GRANARY_SHORTAGE_TOO_LARGE: say(t, "a smaller request; no setting makes it fit."); break;
     case GRANARY_SHORTAGE_FULL:
-        say(t, "keep less alive at once; %s more would have been enough.",
-            SIZE(lacking(s, beside_others(s))));
+        say(t, "keeping %s less alive at once; no setting makes room.", SIZE(lacking(s)));
         break;
     case GRANARY_SHORTAGE_OVER_LIMIT:
         say(t, "a limit of at least %s (granary_set_limit, memory_limit, per_process_memory_fraction).",
             SIZE(s->allocated_bytes + s->rounded_bytes));
         break;
     case GRANARY_SHORTAGE_FOREIGN:
-        say(t, "end what else runs on the device (nvidia-smi shows it); %s more would have been enough.",
-            SIZE(lacking(s, beside_others(s))));
+        say(t, "ending what else runs on the device (nvidia-smi shows it): %s are missing.",
+            SIZE(lacking(s)));
         break;
     case GRANARY_SHORTAGE_PENDING:
         if (s->open_captures > 0 && s->capture_reuse == GRANARY_REUSE_OFF)
             say(t, "graph_capture_record_stream_reuse:True. Freed blocks then serve again within a capture.");
         else if (s->open_captures > 0)
-            say(t, "make the allocating stream wait for the others before it allocates, within the capture.");
+            say(t,
+                "to let the allocating stream wait for the others, within the capture, before it allocates.");
         else
-            say(t, "let the streams that still use it finish, or free later on the stream that uses it.");
+            say(t, "to wait for the streams that still use it, or to free on the thread whose stream it is.");
         break;
     case GRANARY_SHORTAGE_PRIVATE_POOLS:
         if (s->free_graph_bytes > s->free_private_bytes)
-            say(t, "release pools whose graphs are destroyed (granary_pool_release), or share one among "
-                   "graphs.");
+            say(t, "granary_pool_release for pools whose graphs are destroyed, or one pool for several.");
         else if (s->pool == 0 && !(s->rungs >> GRANARY_RUNG_LENDING & 1))
             say(t, "use_on_shortage for the private pool. It then lends its free blocks.");
-        else if (!advise_mobility(t, s))
+        else if (!advise_mobility(t, s, true))
             say(t, "fewer private pools, or releasing those that are not needed any more.");
         break;
     case GRANARY_SHORTAGE_FRAGMENTED:
-        if (!advise_mobility(t, s)) say(t, "allocate what lives long first, so that it lies together.");
+        if (!advise_mobility(t, s, true))
+            say(t, "to allocate what lives long first, so that it lies together.");
         break;
     case GRANARY_SHORTAGE_OTHER_CLASS:
-        if (!advise_mobility(t, s)) say(t, "fewer small blocks that live long among short-lived ones.");
+        if (!advise_mobility(t, s, s->rounded_bytes <= GR_MIB)) /* small blocks pin 2 MiB as it is */
+            say(t, "fewer small blocks that live long among short-lived ones.");
         break;
     case GRANARY_SHORTAGE_OTHER_STREAMS:
-        if (!advise_mobility(t, s)) say(t, "fewer streams that allocate.");
+        if (!advise_mobility(t, s, true)) say(t, "fewer streams that allocate.");
         break;
     case GRANARY_SHORTAGE_ADDRESS_SPACE:
         say(t, "fewer streams and private pools; granary_stream_destroyed and granary_pool_release give "

@@ -198,7 +198,7 @@ static void put_trial(struct table *t, const struct explain *x, const struct wha
     table_put(t, "%s", name);
     table_put(t, "%.1f MiB", (double)trial->reserved / 1048576.0);
     table_put(t, "%.1f MiB", (double)trial->smallest / 1048576.0);
-    table_put(t, "%s", explain_fits(x, trial));
+    if (x->card.source != WHATIF_UNKNOWN) table_put(t, "%s", explain_fits(x, trial));
 }
 
 static void print_trials(const struct explain *x, FILE *to) {
@@ -206,11 +206,11 @@ static void print_trials(const struct explain *x, FILE *to) {
     char name[128];
     if (x->own.smallest == 0) return;
     fprintf(to, "\n");
-    table_init(&t, 4);
+    table_init(&t, x->card.source == WHATIF_UNKNOWN ? 3 : 4);
     table_put(&t, "  the same traffic, replayed");
     table_put(&t, "reserves");
     table_put(&t, "smallest card");
-    table_put(&t, "this card");
+    if (x->card.source != WHATIF_UNKNOWN) table_put(&t, "this card");
     table_rule(&t);
     if (x->snapshot->from_trace)
         snprintf(name, sizeof name, "  %s", x->own.conf);

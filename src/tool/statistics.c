@@ -89,14 +89,33 @@ static void complete(struct counter *c, size_t life) {
     c->out->pending_blocks--;
 }
 
+static bool is_classic(const struct snapshot_entry *e) {
+    return strcmp(e->name, "segment_alloc") == 0 || strcmp(e->name, "segment_free") == 0;
+}
+
+/* The class of the memory that an entry is about. Mapped memory has that of the nearest of its stream. */
+static bool is_small(const struct snapshot_device *d, const struct snapshot_entry *e) {
+    const struct snapshot_segment *nearest = NULL;
+    uint64_t least = UINT64_MAX;
+    if (is_classic(e)) return e->size == SMALL_SEGMENT;
+    for (size_t i = 0; i < d->segment_count; i++) {
+        const struct snapshot_segment *s = &d->segments[i];
+        uint64_t away = s->address > e->address ? s->address - e->address : e->address - s->address;
+        if (!s->expandable || s->stream != e->stream || away >= least) continue;
+        least = away;
+        nearest = s;
+    }
+    return nearest != NULL && nearest->small;
+}
+
 static void count_entry(struct counter *c, uint32_t i) {
     const struct snapshot_entry *e = &c->device->entries[i];
     const struct snapshot_life *life = e->life == SNAPSHOT_NONE ? NULL : &c->device->lives[e->life];
-    bool comes = e->action == SNAPSHOT_SEGMENT,
-         classic = strcmp(e->name, "segment_alloc") == 0 || strcmp(e->name, "segment_free") == 0;
+    bool comes = e->action == SNAPSHOT_SEGMENT;
     if (e->action == SNAPSHOT_OOM) c->out->out_of_memory++;
+    if (strcmp(e->name, "move") == 0) c->out->moved_bytes += (int64_t)e->size;
     if (comes || e->action == SNAPSHOT_UNSEGMENT) {
-        bool small = classic && e->size == SMALL_SEGMENT;
+        bool small = is_small(c->device, e), classic = is_classic(e);
         change_class(&c->out->reserved_bytes, small, comes ? (int64_t)e->size : -(int64_t)e->size);
         if (classic) change_class(&c->out->segments, small, comes ? 1 : -1);
         if (!classic) *(comes ? &c->out->maps : &c->out->unmaps) += 1;
@@ -117,11 +136,10 @@ static void reserved_before(struct counter *c) {
     }
     for (size_t i = 0; i < d->entry_count; i++) {
         const struct snapshot_entry *e = &d->entries[i];
-        bool classic = strcmp(e->name, "segment_alloc") == 0 || strcmp(e->name, "segment_free") == 0;
-        bool small = classic && e->size == SMALL_SEGMENT;
         int sign = e->action == SNAPSHOT_SEGMENT ? 1 : e->action == SNAPSHOT_UNSEGMENT ? -1 : 0;
+        bool small = sign != 0 && is_small(d, e);
         bytes[small] -= sign * (int64_t)e->size;
-        count[small] -= classic ? sign : 0;
+        count[small] -= sign != 0 && is_classic(e) ? sign : 0;
     }
     for (int small = 0; small < 2; small++) {
         change_class(&c->out->reserved_bytes, small, bytes[small]);
@@ -135,9 +153,11 @@ int statistics_of(const struct snapshot *snapshot, const struct snapshot_device 
     int rc = -1;
     *split = (struct granary_split_stats){.struct_size = sizeof *split};
     look_at_classic(snapshot, device, split);
-    *out = snapshot->statistics;
-    if (out->struct_size != 0) return 0;
-    out->struct_size = sizeof *out;
+    if (snapshot->statistics.struct_size != 0) {
+        *out = snapshot->statistics;
+        return 0;
+    }
+    *out = (struct granary_stats){.struct_size = sizeof *out};
     c.sizes = calloc(device->life_count + 1, sizeof *c.sizes);
     c.small = calloc(device->life_count + 1, sizeof *c.small);
     if (c.sizes == NULL || c.small == NULL)

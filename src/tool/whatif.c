@@ -92,7 +92,7 @@ int whatif_try(const struct trace *trace, const char *conf, uint64_t card, struc
     }
     out->reserved = result.peak_reserved;
     high = whole(result.peak_reserved) / GRANULE;
-    low = result.peak_active / GRANULE; /* too small, or just enough */
+    low = result.peak_active > 0 ? (result.peak_active - 1) / GRANULE : 0; /* too small */
     if (card != 0) {
         if (replay(trace, conf, card, &result, problem) != 0) return -1;
         out->fits = !result.out_of_memory;

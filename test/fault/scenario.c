@@ -30,6 +30,19 @@ static void short_ranges(struct granary_sim_config *sim, struct granary_options 
     sim->max_reserve_bytes = 16 * GR_MIB;
 }
 
+static void garbage(struct granary_sim_config *sim, struct granary_options *options) {
+    sim->memory_bytes = 64 * GR_MIB;
+    options->garbage_collection_threshold = 0.25;
+}
+static void garbage_classic(struct granary_sim_config *sim, struct granary_options *options) {
+    garbage(sim, options);
+    options->expandable_segments = 0;
+}
+static void uncached(struct granary_sim_config *sim, struct granary_options *options) {
+    sim->memory_bytes = 64 * GR_MIB;
+    options->no_caching = 1;
+}
+
 /* ---- memory ----------------------------------------------------------------------------------- */
 
 static uint64_t next_id;
@@ -141,6 +154,17 @@ static void a_stream(struct world *w) {
     w->made = fixture_stream(w->g);
 }
 
+/* In a segment of its own, which a growth on ranges cannot take. */
+static void idle_in_a_segment(struct world *w) {
+    const struct granary_pool_options options = {.struct_size = sizeof options, .no_split = 1};
+    granary_scope scope;
+    one_of_each(w);
+    ck_assert_int_eq(granary_pool_create(w->g, &options, &w->pool), GRANARY_OK);
+    ck_assert_int_eq(granary_scope_begin(w->g, w->pool, NULL, NULL, &scope), GRANARY_OK);
+    world_idle(w, 40 * GR_MIB, w->a);
+    ck_assert_int_eq(granary_scope_end(w->g, scope), GRANARY_OK);
+}
+
 /* ---- calls ------------------------------------------------------------------------------------ */
 
 static int ask_small(struct world *w) {
@@ -192,6 +216,22 @@ static int read_figures(struct world *w) {
     return status == GRANARY_OK ? granary_get_facts(w->g, &facts) : status;
 }
 
+/* It has nothing to give, and is called. */
+static int relieve(granary *g, size_t size, granary_stream stream, void *context) {
+    (void)g, (void)size, (void)stream;
+    (*(int *)context)++;
+    return 0;
+}
+static int ask_with_a_callback(struct world *w) {
+    granary_callback name;
+    int called = 0, status = granary_relief_add(w->g, relieve, &called, &name);
+    if (status != GRANARY_OK) return status;
+    status = ask(w, 44 * GR_MIB, w->a);
+    ck_assert_int_eq(called, 1);
+    ck_assert_int_eq(granary_callback_remove(w->g, name), GRANARY_OK);
+    return status;
+}
+
 const struct scenario scenarios[] = {
     {"first small block of a stream", of_64_mib, nothing, ask_small, false, false},
     {"first large block of a stream", of_64_mib, nothing, ask_large, false, false},
@@ -217,6 +257,13 @@ const struct scenario scenarios[] = {
     {"trim to an amount", of_64_mib, idle_everywhere, trim_some, true, false},
     {"trim with a handle cache", cached, something_cached, trim_all, true, false},
     {"trim, classic", classic, idle_everywhere, trim_all, true, false},
+    {"garbage of another stream", garbage, idle_in_pieces, ask_small, true, false},
+    {"garbage of another stream, classic", garbage_classic, idle_whole, ask_of_the_other_stream, true, false},
+    {"a segment that is trimmed", of_64_mib, idle_in_a_segment, ask_more_than_a_quarter, true, false},
+    {"a miss that calls back", of_64_mib, one_of_each, ask_with_a_callback, false, false},
+    {"no caching, small", uncached, one_of_each, ask_small, false, false},
+    {"no caching, large", uncached, one_of_each, ask_large, false, false},
+    {"no caching, free", uncached, two_to_free, free_both, false, true},
     {"free", of_64_mib, two_to_free, free_both, false, true},
     {"free, classic", classic, two_to_free, free_both, false, true},
     {"reading figures", of_64_mib, one_of_each, read_figures, false, true},

@@ -14,6 +14,7 @@ struct world {
     struct model live; /* blocks that must survive, with their contents */
     void *spare[2];    /* blocks that the call under test gives back */
     granary_stream made;
+    granary_pool pool; /* 0: none */
 };
 
 struct scenario {

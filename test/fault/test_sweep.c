@@ -51,10 +51,13 @@ static void check_world(struct world *w) {
 
 /* Frees everything, and finds nothing left in the driver or on the host. */
 static void close_world(struct world *w, int64_t host_before) {
+    check_world(w);
     for (size_t i = 0; i < w->live.count; i++) fixture_free(w->g, (void *)(uintptr_t)w->live.blocks[i].addr);
+    w->live.count = 0; /* their contents may be gone */
     for (int i = 0; i < 2; i++)
         if (w->spare[i]) fixture_free(w->g, w->spare[i]);
     check_world(w);
+    if (w->pool) ck_assert_int_eq(granary_pool_release(w->g, w->pool), GRANARY_OK);
     granary_stream streams[] = {w->a, w->b, w->made};
     for (int i = 0; i < 3; i++)
         if (streams[i]) ck_assert_int_eq(granary_stream_destroy(w->g, streams[i]), GRANARY_OK);
@@ -201,6 +204,7 @@ static void harm(const struct scenario *s, uint64_t k) {
     (void)disarm(&w, DRIVER_CALL);
     check_world(&w);
     for (size_t i = 0; i < w.live.count; i++) fixture_free(w.g, (void *)(uintptr_t)w.live.blocks[i].addr);
+    w.live.count = 0;
     check_world(&w);
     granary_close(w.g);
 }

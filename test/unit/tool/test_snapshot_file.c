@@ -368,8 +368,8 @@ START_TEST(real_snapshots_are_explained_to_the_last_entry) {
 }
 END_TEST
 
-Suite *suite_snapshot(void) {
-    Suite *suite = suite_create("snapshot");
+Suite *suite_snapshot_file(void) {
+    Suite *suite = suite_create("snapshot_file");
     TCase *tcase = tcase_create("snapshot");
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, segments_blocks_and_stacks_are_as_the_file_says);

@@ -101,8 +101,7 @@ first := $(filter deps,$(MAKECMDGOALS))
 .SECONDARY:
 .PHONY: all lib tool deps bench bench-programs bench-latency bench-growth bench-capture bench-peer bench-peer-programs guard \
         check test unit prop soak mutants fault abi tool-check page-check doc-check check-install gpu-check \
-        gpu-programs asan ubsan \
-        tsan valgrind cov lint layers lint-size lint-ledger lint-symbols lint-cppcheck format format-check \
+        gpu-programs asan ubsan tsan valgrind cov lint layers lint-size lint-ledger lint-symbols lint-cppcheck format format-check \
         install uninstall clean dist help FORCE
 
 # ---- building ---------------------------------------------------------------------------------

@@ -172,7 +172,7 @@ $(bench_bin): $(B)/bench/%: $(B)/bench/%.o $(B)/bench/parts.a $(tool_part) $(sta
 	$(call say,LD)$(CC) $(cflags) $(LDFLAGS) $< $(B)/bench/parts.a $(tool_part) $(static) $(libs) -lm $(zlib) -o $@
 
 # What building, measuring and testing need.
-packages := $(filter gcc g++ clang,$(sort $(CC) $(CXX))) check pkg-config zlib1g-dev
+packages := $(filter gcc g++ clang,$(sort $(CC) $(CXX))) check pkg-config zlib1g-dev libdw1
 installed = dpkg-query -W -f '$${Status}\n' $$p 2>/dev/null | grep -q '^install ok installed'
 
 deps: ## Install the missing Debian packages (as root; says what it needs otherwise).

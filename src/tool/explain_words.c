@@ -14,7 +14,7 @@ struct words {
     char text[SIZE_TEXT];
 };
 static struct words words_of(uint64_t bytes) {
-    struct words words;
+    struct words words = {""};
     size_text(bytes, words.text);
     return words;
 }
@@ -134,8 +134,11 @@ static void print_moment(const struct explain *x, FILE *to) {
     char place[PLACE];
     const size_t count = x->device->entry_count;
     if (x->failed) {
-        row(to, "failed", "%s at %s", SIZE(x->request),
-            place_text(x->snapshot, x->request_stack, x->request, NULL, place));
+        if (x->request_stack != 0)
+            row(to, "failed", "%s at %s", SIZE(x->request),
+                place_text(x->snapshot, x->request_stack, x->request, NULL, place));
+        else
+            row(to, "failed", "%s, stack not recorded", SIZE(x->request));
         row(to, "", "entry %zu of %zu, device %d, stream %" PRIu64 "%s", x->entry, count, x->device->index,
             x->stream, x->failures > 1 ? "; it failed before, too" : "");
     } else if (count > 0) {

@@ -63,6 +63,7 @@ files = $(sort $(foreach f,$(wildcard $1/*),$(if $(wildcard $f/.),$(call files,$
 
 lib_src := $(filter-out src/tool/%,$(call files,src,%.c))
 tool_src := $(wildcard src/tool/*.c)
+page_src := $(call files,src/tool/page,%)
 bench_src := $(wildcard bench/*.c)
 # These have a main(); the other files of bench are parts of them.
 bench_names := fragmentation latency growth capture guard
@@ -100,7 +101,7 @@ first := $(filter deps,$(MAKECMDGOALS))
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: all lib tool man deps bench bench-programs bench-latency bench-growth bench-capture bench-peer bench-peer-programs guard \
-        check test unit prop soak mutants fault fuzz fuzz-corpus abi tool-check doc-check check-install snapshot-check gpu-check gpu-history gpu-programs asan ubsan \
+        check test unit prop soak mutants fault fuzz fuzz-corpus abi tool-check page-check doc-check check-install snapshot-check gpu-check gpu-history gpu-programs asan ubsan \
         tsan valgrind cov lint layers lint-size lint-ledger lint-options lint-symbols lint-cppcheck format format-check \
         install uninstall clean dist help FORCE
 
@@ -129,6 +130,16 @@ $(B)/src/%.o: src/%.c $(B)/flags | $(first)
 $(B)/src/tool/%.o: src/tool/%.c $(B)/flags | $(first)
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(cflags) -c $< -o $@
+
+# The page of `granary report`: one file, which src/tool/page.c takes in. A line @@NAME@@ stands for a file.
+page := $(B)/src/tool/page.html
+$(page): $(page_src) $(B)/flags
+	@mkdir -p $(@D)
+	$(call say,PAGE)awk -v dir=src/tool/page/ '/^@@[^@]+@@$$/ {f = dir substr($$0, 3, length($$0) - 4); \
+	    while ((got = getline line < f) > 0) print line; if (got < 0) {print f ": missing" > "/dev/stderr"; exit 1} \
+	    next} {print}' src/tool/page/page.html > $@
+$(B)/src/tool/page.o: $(page)
+$(B)/src/tool/page.o: private common += -DPAGE_HTML='"$(page)"'
 
 $(B)/bench/%.o: bench/%.c $(B)/flags | $(first)
 	@mkdir -p $(@D)
@@ -321,6 +332,9 @@ tool-check: $(tool) $(B)/test/tool/jobs ## Run the tool on good and bad input an
 $(B)/test/tool/jobs: test/tool/jobs.c $(B)/flags $(static) | $(first)
 	@mkdir -p $(@D)
 	$(call say,LD)$(CC) $(cflags) -rdynamic $(LDFLAGS) $< $(static) $(libs) -o $@
+
+page-check: $(tool) ## Look at a report in headless Chromium (needs: make deps WITH='chromium nodejs npm').
+	@test/page/run.sh $(abspath $(tool)) $(abspath build/page-check) $(or $(SNAPSHOTS),$(wildcard test/golden/*.pickle.gz))
 
 # Programs whose output the documentation shows.
 doc_bin := $(patsubst test/doc/%.c,$(B)/test/doc/%,$(wildcard test/doc/*.c))

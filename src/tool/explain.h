@@ -76,6 +76,8 @@ void explain_free(struct explain *explain);
 
 /* "leak", "nothing wrong", ... */
 const char *explain_kind_name(enum explain_kind kind);
+/* "fits", "likely fails", ... on the card; "-" when that is not known. */
+const char *explain_fits(const struct explain *explain, const struct whatif_trial *trial);
 
 /* For people, and one JSON object without a line end. */
 void explain_print(const struct explain *explain, FILE *to);

@@ -187,21 +187,21 @@ static void print_growth(const struct explain *x, FILE *to) {
     }
 }
 
+const char *explain_fits(const struct explain *x, const struct whatif_trial *trial) {
+    const struct whatif_card *c = &x->card;
+    if (c->source == WHATIF_UNKNOWN) return "-";
+    if (c->source != WHATIF_BOUNDS) return trial->fits ? "fits" : "fails";
+    if (trial->smallest <= c->low) return "fits";
+    if (trial->smallest > c->high) return "fails";
+    return trial->fits ? "likely fits" : "likely fails";
+}
+
 static void put_trial(struct table *t, const struct explain *x, const struct whatif_trial *trial,
                       const char *name) {
-    const struct whatif_card *c = &x->card;
     table_put(t, "%s", name);
     table_put(t, "%.1f MiB", (double)trial->reserved / 1048576.0);
     table_put(t, "%.1f MiB", (double)trial->smallest / 1048576.0);
-    if (c->source == WHATIF_UNKNOWN) return;
-    if (c->source != WHATIF_BOUNDS)
-        table_put(t, "%s", trial->fits ? "fits" : "fails");
-    else if (trial->smallest <= c->low)
-        table_put(t, "fits");
-    else if (trial->smallest > c->high)
-        table_put(t, "fails");
-    else
-        table_put(t, "%s", trial->fits ? "likely fits" : "likely fails");
+    if (x->card.source != WHATIF_UNKNOWN) table_put(t, "%s", explain_fits(x, trial));
 }
 
 static void print_trials(const struct explain *x, FILE *to) {

@@ -14,10 +14,9 @@ struct verb {
 };
 
 static const struct verb verbs[] = {
-    {"replay", cmd_replay, cmd_replay_help},
-    {"explain", cmd_explain, cmd_explain_help},
-    {"options", cmd_options, cmd_options_help},
-    {"summary", cmd_summary, cmd_summary_help},
+    {"replay", cmd_replay, cmd_replay_help},    {"explain", cmd_explain, cmd_explain_help},
+    {"options", cmd_options, cmd_options_help}, {"summary", cmd_summary, cmd_summary_help},
+    {"report", cmd_report, cmd_report_help},
 };
 
 static int help(void) {

@@ -101,7 +101,7 @@ void json_string(FILE *to, const char *text) {
         unsigned char c = (unsigned char)*text;
         if (c == '"' || c == '\\')
             fprintf(to, "\\%c", c);
-        else if (c < 0x20 || c == 0x7f)
+        else if (c < 0x20 || c == 0x7f || c == '<')
             fprintf(to, "\\u%04x", c);
         else
             fputc(c, to);

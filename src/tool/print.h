@@ -29,7 +29,7 @@ void table_print(struct table *t, FILE *to, size_t left);
 enum { SIZE_TEXT = 24 };
 const char *size_text(uint64_t bytes, char buffer[SIZE_TEXT]);
 
-/* A string in JSON's quotes. */
+/* A string in JSON's quotes. '<' is escaped, so it may stand inside an HTML script element. */
 void json_string(FILE *to, const char *text);
 /* The fields of a result, as one object without a line end. */
 void json_result(FILE *to, const struct replay_result *r);

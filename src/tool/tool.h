@@ -18,5 +18,7 @@ int cmd_options(int argc, char **argv);
 void cmd_options_help(void);
 int cmd_summary(int argc, char **argv);
 void cmd_summary_help(void);
+int cmd_report(int argc, char **argv);
+void cmd_report_help(void);
 
 #endif

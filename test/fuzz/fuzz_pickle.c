@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "fuzz/fuzz.h"
+#include "tool/document.h"
 #include "tool/growth.h"
 #include "tool/snapshot.h"
 #include "tool/unpickle.h"
@@ -67,6 +68,22 @@ static void check_trace(const struct snapshot *s, const struct snapshot_device *
     trace_free(&trace);
 }
 
+/* The document of a report, thinned and whole: no markup, no control characters, no number out of place. */
+static void check_document(const struct snapshot *s, const struct snapshot_device *d) {
+    struct explain explain = {.snapshot = s, .device = d, .best = -1};
+    for (int thinned = 0; thinned < 2; thinned++) {
+        struct document_more more = {.explain = &explain, .lives = thinned ? 2 : DOCUMENT_LIVES};
+        struct problem problem;
+        char *text = NULL;
+        size_t length;
+        FILE *to = open_memstream(&text, &length);
+        FUZZ_ASSERT(to != NULL && document_write(to, s, d, &more, &problem) == 0 && fclose(to) == 0);
+        FUZZ_ASSERT(strlen(text) == length && text[0] == '{' && text[length - 1] == '}');
+        for (size_t i = 0; i < length; i++) FUZZ_ASSERT((unsigned char)text[i] >= ' ' && text[i] != '<');
+        free(text);
+    }
+}
+
 static void check_device(const struct snapshot *s, const struct snapshot_device *d) {
     struct growth growth;
     struct whatif_card card;
@@ -91,6 +108,7 @@ static void check_device(const struct snapshot *s, const struct snapshot_device 
         growth_free(&growth);
     }
     whatif_card(s, d, d->last_oom, 0, &card);
+    check_document(s, d);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

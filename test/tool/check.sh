@@ -168,5 +168,37 @@ blame fragment 'fragmentation: 720.0 MiB are free where 96.0 MiB were asked for,
 blame peak 'peak: what is live and the request are 1.05 GiB, 56.0 MiB more than the card$' activations peak
 blame strand 'stranded: 720.0 MiB are free, but in pools of other streams$' keep_small strand
 
+# ---- reports ---------------------------------------------------------------------------------------
+
+# same WHAT COMMAND...: a condition that is no line of output.
+same() {
+    local what=$1
+    shift
+    if "$@" >/dev/null; then passed=$((passed + 1)); else echo "tool: $what" >&2; failed=$((failed + 1)); fi
+}
+
+expect 0 'granary report' report --help
+expect 0 '"kind":"trace","device":0' report good.trace
+expect 0 '"kind":"trace","device":0' report --memory 80MiB big.trace
+same 'report -o fails' "$tool" report -o one.html good.trace.gz
+same 'report --output fails' "$tool" report --output two.html good.trace.gz
+same 'two reports of one file differ' cmp one.html two.html
+same 'a report is not one page' grep -q '^</html>$' one.html
+expect 2 'a file to report on is missing' report
+expect 2 'one file at a time' report good.trace big.trace
+expect 2 '--device: "x" is not' report --device x good.trace
+expect 2 'good.trace: it says nothing of device 7' report --device 7 good.trace
+expect 2 '--memory: "lots" is not a size' report --memory lots good.trace
+expect 2 'no option "--fast"' report --fast good.trace
+expect 2 '-o: /no/such/place: No such' report -o /no/such/place good.trace
+expect 2 '-o: /dev/full: No space' report -o /dev/full good.trace
+same 'a report to a device removes it' test -c /dev/full
+expect 2 'no-such-file: No such file' report no-such-file
+for s in "$golden"/*.pickle.gz; do
+    same "no report of $s" "$tool" report -o golden.html "$s"
+    same "the report of $s is larger than a megabyte" test "$(wc -c <golden.html)" -lt 1048576
+done
+expect 0 '"kind":"fragmentation","failed":true,"entry":14308' report "$fragmented"
+
 echo "tool: $passed passed, $failed failed"
 [ $failed = 0 ]

@@ -62,7 +62,7 @@ static bool move_idle(granary *g, struct gr_pool *pool, size_t *need, bool may_w
 /* Adds extents of exactly `need` granules to loose. */
 static int supply(granary *g, struct gr_request *r, size_t need, struct gr_list *loose) {
     struct gr_pool *pool = r->pool;
-    const size_t granule = g->extents.granule;
+    const size_t granule = g->extents.granule, whole = need;
     size_t active, peak = gr_ledger_active(&g->ledger, &active);
     const size_t most = gr_min(g->limit, g->driver.facts.total_bytes);
     /* A request that cannot be met, but for two granules at its edges, disturbs nothing. */
@@ -88,6 +88,7 @@ static int supply(granary *g, struct gr_request *r, size_t need, struct gr_list 
         int status = GRANARY_OVER_LIMIT;
         if (room > 0) {
             const struct gr_backing backing = {.need = gr_min(need, room),
+                                               .whole = whole,
                                                .held = g->extents.held,
                                                .limit = granules_of(g, most),
                                                .usual = g->extent,

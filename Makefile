@@ -379,7 +379,7 @@ asan ubsan tsan: ## Run unit, property and fault tests under a sanitizer.
 # cases with the tag "large" are left out: they need more addresses, or more time, than valgrind has.
 valgrind: valgrind-0 valgrind-1 ## Run the unit tests under valgrind.
 valgrind-%: $(B)/test/unit/runner $(fakes)
-	@$(run) CK_TIMEOUT_MULTIPLIER=40 CK_EXCLUDE_TAGS=large RUNNER_SHARD=$*/2 valgrind -q --error-exitcode=1 \
+	@$(run) CK_TIMEOUT_MULTIPLIER=40 CK_EXCLUDE_TAGS=large RUNNER_SHARD=$*/2 valgrind -q --suppressions=test/support/valgrind.supp --error-exitcode=1 \
 	    --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite $<
 
 cov: ## Run the tests with coverage; the table goes to build/cov/coverage.txt.

@@ -6,7 +6,7 @@ set -uo pipefail
 tool=$1 driver=$2
 shift 2
 caps=${CAPS:-1.003 1.005 1.01 1.02 1.05 1.1 1.2}
-read -r -a confs <<<"${CONFS:-extent_mb:10 extent_mb:2}" # 10 is the default
+read -r -a confs <<<"${CONFS:-extent_mb:8 extent_mb:2}" # 8 is the default
 
 field() { sed -n "s/.*\"$1\":\([0-9.]*\).*/\1/p"; }
 

@@ -71,6 +71,7 @@ static int supply(granary *g, struct gr_request *r, size_t need, struct gr_list 
                                  (g->reclaim == GRANARY_RECLAIM_PRESSURE &&
                                   gr_heap_held(g) + need * granule >
                                       gr_backing_watermark(peak, active, need * granule, most)));
+    const size_t whole = need;
     bool asked = false; /* whether the idle memory suffices */
     if (g->extents.cached > 0) gr_growth_try(r, GRANARY_RUNG_CACHE);
     while (need > 0) {
@@ -88,6 +89,7 @@ static int supply(granary *g, struct gr_request *r, size_t need, struct gr_list 
         int status = GRANARY_OVER_LIMIT;
         if (room > 0) {
             const struct gr_backing backing = {.need = gr_min(need, room),
+                                               .whole = whole,
                                                .held = g->extents.held,
                                                .limit = granules_of(g, most),
                                                .usual = g->extent,

@@ -13,6 +13,7 @@
 
 struct gr_backing {
     size_t need;  /* granules still to be backed, in one run; at least 1 */
+    size_t whole; /* granules that the growth needs in all; at least need */
     size_t held;  /* granules that exist on the device through this handle */
     size_t limit; /* granules that may exist */
     size_t usual; /* granules of an extent, as the options say; at least 1 */

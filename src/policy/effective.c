@@ -31,7 +31,7 @@ static bool never_split_off(settings o) {
     return o->max_split_size == GRANARY_UNLIMITED;
 }
 static bool small_extents(settings o) {
-    return o->extent_bytes < 10 * GR_MIB;
+    return o->extent_bytes < 8 * GR_MIB;
 }
 static bool eager(settings o) {
     return expandable(o) && o->reclaim == GRANARY_RECLAIM_EAGER;
@@ -70,7 +70,7 @@ static const struct rule rules[] = {
     {"reclaim", eager_classic, "has nothing to move on classic segments: eager is the same as pressure"},
     {"extent_mb", classic, "has no effect on classic segments"},
     {"extent_mb", eager, "has no effect beside reclaim:eager, which makes all memory in granules of 2 MiB"},
-    {"extent_mb", small_extents, "is below 10: kernels lose bandwidth, with 2 a fifth of it"},
+    {"extent_mb", small_extents, "is below 8: kernels lose bandwidth, with 2 a fifth of it"},
     {"large_segment_size_mb", expandable,
      "has no effect beside expandable_segments: extent_mb is what sizes their physical allocations"},
     {"handle_cache", classic, "has no effect on classic segments"},

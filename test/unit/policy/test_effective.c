@@ -80,7 +80,7 @@ START_TEST(values_are_written_as_they_can_be_read) {
     check_value("roundup_power2_divisions", "[1:4,2:4,8:2]", "string");
     check_value("expandable_segments_reserve", "10GiB", "string");
     check_value("expandable_segments_reserve_by_class", "[a:0.1,b:1KiB]", "string");
-    check_value("extent_mb", "10", "default");
+    check_value("extent_mb", "8", "default");
     check_value("max_non_split_rounding_mb", "large_segment_size_mb", "default");
 }
 END_TEST
@@ -146,7 +146,7 @@ END_TEST
 START_TEST(settings_that_are_unsafe_or_quarrel_are_named) {
     static const char *const rows[][2] = {
         {"reclaim:off", "reclaim is off: requests fail"},
-        {"extent_mb:2", "extent_mb is below 10"},
+        {"extent_mb:2", "extent_mb is below 8"},
         {"extent_mb:20,reclaim:eager", "extent_mb has no effect beside reclaim:eager"},
         {"large_segment_size_mb:64", "large_segment_size_mb has no effect beside expandable_segments"},
         {"throw_on_cudamalloc_oom:True", "throw_on_cudamalloc_oom fails requests"},

@@ -34,8 +34,18 @@ static size_t distance(struct gr_span a, const char *b, size_t least) {
     return row[columns];
 }
 
+/* ", key" for each key that sets something. */
+static const char known_keys[] =
+#define GR_OPTION(key, type, field, low, high, values, standard, when, sentence) ", " #key
+#define GR_IGNORED(key, type, low, high, values, standard, sentence)
+#define GR_ALIAS(other, key)
+#include "policy/options.def"
+#undef GR_OPTION
+#undef GR_IGNORED
+#undef GR_ALIAS
+    ;
+
 static int refuse_key(const struct gr_reader *r, struct gr_span key) {
-    char words[900] = "is no option";
     const struct gr_option *nearest = NULL;
     size_t least = 4;
     if (r->error == NULL) return GRANARY_OPTION;
@@ -45,11 +55,8 @@ static int refuse_key(const struct gr_reader *r, struct gr_span key) {
         least = far;
         nearest = &gr_options[i];
     }
-    if (nearest) gr_text_add(words, sizeof words, "; %s is near", nearest->key);
-    for (size_t i = 0; i < gr_option_count; i++)
-        if (!gr_options[i].ignored)
-            gr_text_add(words, sizeof words, "%s%s", i > 0 ? ", " : "; there are: ", gr_options[i].key);
-    return gr_value_refuse(r, key, "%s", words);
+    return gr_value_refuse(r, key, "is no option%s%s%s; there are: %s", nearest ? "; " : "",
+                           nearest ? nearest->key : "", nearest ? " is near" : "", known_keys + 2);
 }
 
 /* ---- entries ---------------------------------------------------------------------------------- */

@@ -166,8 +166,8 @@ START_TEST(settings_that_are_unsafe_or_quarrel_are_named) {
                       warnings());
     }
     gr_options_init(&options);
-    parse(
-        "release_lock_on_cudamalloc:True,backend:native,per_process_memory_fraction:0.5,capture_reuse:graph");
+    parse("release_lock_on_cudamalloc:True,release_lock_on_hipmalloc:1,backend:native,per_process_memory_"
+          "fraction:0.5,capture_reuse:graph");
     ck_assert_str_eq(warnings(), "");
 }
 END_TEST

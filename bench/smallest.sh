@@ -10,7 +10,7 @@ read -r -a confs <<<"${CONFS:-extent_mb:8 extent_mb:2}" # 8 is the default
 
 field() { sed -n "s/.*\"$1\":\([0-9.]*\).*/\1/p"; }
 
-printf '%-12s %-16s %12s %8s %10s %10s %12s %12s %8s\n' trace conf 'active MiB' 'least' 'ns/op' 'total ms' 'moved MiB' 'moves' 'calls'
+printf '%-12s %-16s %12s %8s %10s %10s %12s %8s %10s %8s\n' trace conf 'active MiB' 'least' 'ns/op' 'total ms' 'moved MiB' 'moves' 'ms moving' 'calls'
 for file; do
     name=$(basename "$file" .trace.gz)
     peak=$("$tool" replay --driver sim --repeat 0 --json "$file" | field peak_active_bytes)
@@ -25,10 +25,11 @@ for file; do
             [ $rc = 0 ] && { least=$cap; break; }
         done
         ns=$(field ns_per_op <<<"$line") ops=$(field ops <<<"$line")
-        printf '%-12s %-16s %12.1f %8s %10.0f %10.1f %12.0f %12s %8s\n' "$name" "$conf" \
+        printf '%-12s %-16s %12.1f %8s %10.0f %10.1f %12.0f %8s %10.1f %8s\n' "$name" "$conf" \
             "$(awk -v p="$peak" 'BEGIN {print p / 1048576}')" "$least" "${ns:-0}" \
             "$(awk -v a="${ns:-0}" -v b="${ops:-0}" 'BEGIN {print a * b / 1e6}')" \
             "$(field moved_bytes <<<"$line" | awk '{print $1 / 1048576}')" "$(field moved_extents <<<"$line")" \
+            "$(field moving_ns <<<"$line" | awk '{print $1 / 1e6}')" \
             "$(sed -n 's/.*"driver_calls":{\(.*\)}.*/\1/p' <<<"$line" | tr ',' '\n' | awk -F: '{s += $2} END {print s + 0}')"
     done
 done

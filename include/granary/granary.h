@@ -396,6 +396,7 @@ struct granary_stats {
     int64_t moved_extents, moved_bytes;    /* idle memory taken from one place to serve another */
     int64_t maps, unmaps;                  /* runs of address space backed, given up */
     int64_t collected_bytes;               /* given back because they lay idle longest */
+    int64_t moving_ns;                     /* time that moving took: unmapping, and mapping anew */
 };
 /* A consistent view: all figures belong to one moment.
  * Driver: asks events while blocks are pending.  Capture: allowed.  Fails: INVALID. */

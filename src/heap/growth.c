@@ -2,6 +2,7 @@
  * Growth: growing on ranges and by classic segments, and where the memory for it comes from. */
 #include "heap/growth.h"
 
+#include "base/clock.h"
 #include "base/host.h"
 #include "heap/reclaim.h"
 #include "heap/settings.h"
@@ -43,8 +44,11 @@ static void append(struct gr_list *loose, struct gr_extent *extent, size_t *need
 }
 
 /* Takes idle memory: what fits the need goes to loose, what is too big is released to make room. */
-static bool move_idle(granary *g, struct gr_pool *pool, size_t *need, bool may_wait, struct gr_list *loose) {
+static bool move_idle(granary *g, struct gr_request *r, size_t *need, bool may_wait, struct gr_list *loose) {
+    struct gr_pool *pool = r->pool;
     struct gr_list taken;
+    const size_t before = *need;
+    const uint64_t began = gr_clock_ns();
     gr_list_init(&taken);
     if (gr_reclaim_take(g, pool, *need, may_wait, &taken) == 0) return false;
     while (!gr_list_empty(&taken)) {
@@ -56,6 +60,8 @@ static bool move_idle(granary *g, struct gr_pool *pool, size_t *need, bool may_w
         else
             gr_extents_release(&g->extents, extent);
     }
+    r->moved += before - *need;
+    r->moving_ns += gr_clock_ns() - began;
     return true;
 }
 
@@ -80,7 +86,7 @@ static int supply(granary *g, struct gr_request *r, size_t need, struct gr_list 
             continue;
         }
         if (surplus) {
-            surplus = move_idle(g, pool, &need, false, loose);
+            surplus = move_idle(g, r, &need, false, loose);
             if (surplus) continue;
         }
         size_t room = granules_of(g, gr_growth_room(g));
@@ -112,7 +118,7 @@ static int supply(granary *g, struct gr_request *r, size_t need, struct gr_list 
         asked = true;
         if (g->extents.cached > 0)
             gr_extents_flush(&g->extents, g->extents.cached - gr_min(g->extents.cached, need));
-        else if (!move_idle(g, pool, &need, true, loose))
+        else if (!move_idle(g, r, &need, true, loose))
             return status;
     }
     return GRANARY_OK;
@@ -211,6 +217,7 @@ static int back(granary *g, struct gr_request *r, struct gr_growth *growth, stru
     struct gr_list mapped; /* extents in place, in rising order */
     int status = GRANARY_OK;
     gr_list_init(&mapped);
+    const uint64_t began = gr_clock_ns();
     while (status == GRANARY_OK && (b = gr_grow_next(growth, NULL)) != NULL) {
         size_t slot = gr_range_slot_of(range, b->addr), end = slot + granules_of(g, b->size);
         status = gr_range_map(range, &g->driver, slot, end - slot, loose);
@@ -220,6 +227,7 @@ static int back(granary *g, struct gr_request *r, struct gr_growth *growth, stru
             slot += extent->granules;
         }
     }
+    r->moving_ns += (gr_clock_ns() - began) * r->moved / (r->missing / g->extents.granule);
     /* Taken out again from the right, so that what cannot be is the left part of a block. */
     while (status != GRANARY_OK && !gr_list_empty(&mapped)) {
         struct gr_extent *extent = GR_CONTAINER(mapped.prev, struct gr_extent, link);
@@ -241,11 +249,14 @@ static int grow_on_range(granary *g, struct gr_request *r) {
     if (status == GRANARY_OK) r->missing = growth.missing * g->extents.granule;
     if (status != GRANARY_OK || growth.missing == 0) return status;
     gr_list_init(&loose);
+    r->moved = 0;
+    r->moving_ns = 0;
     status = rejects(g, r->missing) ? GRANARY_OVER_LIMIT : back(g, r, &growth, &loose);
     gr_lock_take(&pool->lock);
     gr_grow_finish(pool, &growth);
     gr_lock_give(&pool->lock);
     put_all(g, &loose);
+    gr_ledger_moving(&g->ledger, r->moving_ns);
     if (status != GRANARY_OK && g->ranges > ranges)
         gr_reclaim_close_empty(g, pool); /* the one opened for it */
     return status;

@@ -24,6 +24,9 @@ struct gr_request {
     int status;     /* of the last attempt */
     unsigned tried; /* 1 << enum granary_rung */
     size_t missing; /* bytes of physical memory that a growth would have to add */
+    /* of the growth under way */
+    size_t moved;       /* granules of idle memory that it took from elsewhere */
+    uint64_t moving_ns; /* how long that took */
 };
 
 static inline void gr_growth_try(struct gr_request *r, enum granary_rung rung) {

@@ -184,6 +184,10 @@ void gr_ledger_segment_free(struct gr_ledger *ledger, const struct gr_tally *poo
     tell(ledger, GR_SEGMENT_FREE, pool, addr, bytes, label);
 }
 
+void gr_ledger_moving(struct gr_ledger *ledger, uint64_t ns) {
+    ledger->moving_ns += (int64_t)ns;
+}
+
 void gr_ledger_move(struct gr_ledger *ledger, const struct gr_tally *pool, size_t bytes) {
     ledger->moved_extents++;
     ledger->moved_bytes += (int64_t)bytes;
@@ -309,6 +313,7 @@ void gr_ledger_look(struct gr_ledger *ledger, struct granary_stats *out) {
     out->out_of_memory = ledger->out_of_memory;
     out->moved_extents = ledger->moved_extents;
     out->moved_bytes = ledger->moved_bytes;
+    out->moving_ns = ledger->moving_ns;
     out->maps = ledger->maps;
     out->unmaps = ledger->unmaps;
     out->collected_bytes = ledger->collected_bytes;

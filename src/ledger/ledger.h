@@ -83,7 +83,7 @@ struct gr_ledger {
     int64_t memory_up[GR_CLASSES][GR_MEMORY_FIGURES];
     int64_t memory_down[GR_CLASSES][GR_MEMORY_FIGURES];
     int64_t memory_peak[GR_SUMS][GR_MEMORY_FIGURES];
-    int64_t misses, out_of_memory, moved_extents, moved_bytes, maps, unmaps, collected_bytes;
+    int64_t misses, out_of_memory, moved_extents, moved_bytes, moving_ns, maps, unmaps, collected_bytes;
     struct gr_history *history;            /* NULL until it is first asked for; then there until fini */
     _Atomic(struct gr_history *) watching; /* the same while it is on, else NULL; read without a lock */
 };
@@ -160,6 +160,8 @@ void gr_ledger_segment_alloc(struct gr_ledger *ledger, const struct gr_tally *po
 void gr_ledger_segment_free(struct gr_ledger *ledger, const struct gr_tally *pool, uint64_t addr,
                             size_t bytes, uint32_t label);
 /* Idle memory was taken from its place to serve the pool. */
+/* Moving took so long: unmapping idle memory, and mapping it anew. */
+void gr_ledger_moving(struct gr_ledger *ledger, uint64_t ns);
 void gr_ledger_move(struct gr_ledger *ledger, const struct gr_tally *pool, size_t bytes);
 void gr_ledger_collect(struct gr_ledger *ledger, size_t bytes); /* on top of what took the memory away */
 /* A snapshot is taken, of so many active bytes. Everything is stopped. */

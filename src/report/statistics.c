@@ -74,6 +74,7 @@ static void put_stats(struct gr_writer *w, const struct granary_stats *s) {
     FIGURE(maps);
     FIGURE(unmaps);
     FIGURE(collected_bytes);
+    FIGURE(moving_ns);
 #undef BY_CLASS
 #undef FIGURE
     gr_writer_end(w);

@@ -151,6 +151,7 @@ void json_result(FILE *to, const struct replay_result *r) {
     count_field(to, "extents", r->extents);
     count_field(to, "moved_extents", r->moved_extents);
     count_field(to, "moved_bytes", r->moved_bytes);
+    count_field(to, "moving_ns", r->moving_ns);
     fputs("\"driver_calls\":{", to);
     count_field(to, "create", c->create);
     count_field(to, "map", c->map);

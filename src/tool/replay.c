@@ -205,6 +205,7 @@ static void collect(struct session *s, const struct pass *pass, const struct gra
     out->misses = (uint64_t)stats.misses;
     out->moved_extents = (uint64_t)stats.moved_extents;
     out->moved_bytes = (uint64_t)stats.moved_bytes;
+    out->moving_ns = (uint64_t)stats.moving_ns;
     out->cold_ns = pass->calls > 0 ? pass->ns / (double)pass->calls : 0;
 }
 

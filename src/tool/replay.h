@@ -30,7 +30,7 @@ struct replay_result {
     char oom_text[256]; /* the library's words for it */
     uint64_t peak_allocated, peak_active, peak_reserved;
     uint64_t extents; /* physical allocations mapped at the end of the cold pass */
-    uint64_t misses, moved_extents, moved_bytes;
+    uint64_t misses, moved_extents, moved_bytes, moving_ns;
     struct granary_driver_calls calls; /* by the traffic of the cold pass */
     double cold_ns, warm_ns; /* per call of alloc and free; warm_ns is negative when there was no such pass */
 };

@@ -196,6 +196,9 @@ struct granary_options {
     size_t large_segment_size;     /* classic segments for requests from 1 to 10 MiB. default 20 MiB */
     size_t max_non_split_rounding; /* classic only: what is not split serves requests that are smaller by less
                                        than this. 0 (default): large_segment_size */
+    /* A thread gives back what is held beyond so many bytes and known to be idle. Streams must then be
+     * announced before they are destroyed, at the end of the program too. Default GRANARY_UNLIMITED: none */
+    size_t trim_above;
     int reject_early; /* 1: fail before the limit would be passed, without giving anything back. default 0 */
     struct granary_reserve reserve; /* for the ranges of expandable segments */
     struct granary_reserve_class reserve_by_class[GRANARY_RESERVE_CLASSES]; /* of granary_stream_set_class */

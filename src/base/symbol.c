@@ -24,7 +24,8 @@ static void begin(struct gr_symbols *s) {
     void *(*begin)(const void *callbacks);
     int (*report)(void *, pid_t), (*report_end)(void *, void *, void *);
     int (*nothing)(void) = no_debuginfo;
-    void *lib = s->library = dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL);
+    /* Stays once it is there: what it keeps for each thread must not outlive its code. */
+    void *lib = s->library = dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!(lib && look_up(lib, &begin, "dwfl_begin") && look_up(lib, &report, "dwfl_linux_proc_report") &&
           look_up(lib, &report_end, "dwfl_report_end") && look_up(lib, &s->end, "dwfl_end") &&
           look_up(lib, &s->module_of, "dwfl_addrmodule") &&

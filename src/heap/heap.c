@@ -57,10 +57,17 @@ int gr_heap_open(granary *g, const struct granary_options *options, int device, 
     gr_callback_init(&g->callbacks);
     gr_extents_init(&g->extents, &g->driver, options->handle_cache_bytes);
     gr_settings_init(g, options);
-    return GRANARY_OK;
+    g->trim_above = options->trim_above;
+    status = gr_trimmer_start(g);
+    if (status != GRANARY_OK) {
+        gr_text_put(reason, GR_REASON_ROOM, "no thread for trim_above");
+        gr_heap_close(g);
+    }
+    return status;
 }
 
 void gr_heap_close(granary *g) {
+    gr_trimmer_stop(g);
     if (g->streams && GR_TWICE(gr_driver_begin(&g->driver)) == GRANARY_OK) {
         gr_driver_ignore(&g->driver, GR_ENTRY_cuCtxSynchronize,
                          GR_TWICE(GR_DRIVE(&g->driver, cuCtxSynchronize)));

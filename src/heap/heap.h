@@ -26,6 +26,7 @@
 
 #include "heap/callback.h"
 #include "heap/route.h"
+#include "heap/trimmer.h"
 #include "stream/defer.h"
 
 struct gr_saved;
@@ -55,6 +56,7 @@ struct granary {
     struct gr_driver driver;
     char expandable_reason[128];
     bool no_caching;    /* blocks are segments of their own and go when they are freed */
+    size_t trim_above;  /* bytes held above which the trimmer gives back what is idle */
     char *oom_snapshot; /* file for a snapshot at out-of-memory, or NULL */
     /* read without a lock */
     struct gr_sizing sizing; /* written under miss */
@@ -89,6 +91,7 @@ struct granary {
     /* under scope_lock */
     struct gr_lock scope_lock;
     struct gr_list scopes; /* newest first (scope.h) */
+    struct gr_trimmer trimmer;
     /* under fault_lock */
     struct gr_lock fault_lock;
     struct granary_fault fault;

@@ -325,6 +325,29 @@ int gr_reclaim_trim(granary *g, size_t keep, size_t *released) {
     return gr_driver_lost(&g->driver) ? GRANARY_LOST : status;
 }
 
+size_t gr_reclaim_shed(granary *g, size_t keep) {
+    const size_t piece = 16 * GR_MIB / g->extents.granule; /* granules: a miss may wait for it */
+    size_t surplus = (gr_heap_held(g) - keep + g->extents.granule - 1) / g->extents.granule;
+    size_t part = gr_min(surplus, piece), bytes = 0;
+    if (!gr_defer_quiet(&g->defer)) return 0;
+    if (g->extents.cached > 0)
+        return gr_extents_flush(&g->extents, g->extents.cached - gr_min(g->extents.cached, part)) *
+               g->extents.granule;
+    GR_HEAP_FOR(heap, g) {
+        if (!open_to_reclaim(heap) || heap->unproved) continue;
+        GR_ROUTE_FOR(route, heap)
+            for (int c = GR_POOLS; c-- > 0 && bytes == 0;) {
+                struct gr_pool *pool = gr_heap_pool(route, c);
+                struct gr_idle idle;
+                int status;
+                if (pool && pool->expandable &&
+                    claim_proved(g, pool, part * g->extents.granule, 0, &idle, &status))
+                    status = strip_and_release(g, pool, &idle, &bytes);
+            }
+    }
+    return bytes;
+}
+
 static void drop_pool(granary *g, struct gr_pool *pool) {
     while (pool->segment_count > 0) {
         struct gr_segment *segment = pool->segments[pool->segment_count - 1];

@@ -46,6 +46,10 @@ void gr_reclaim_uncached(granary *g);
  * up as well. Returns OK, BUSY while a capture is open, or the first refusal. */
 GR_MUST int gr_reclaim_trim(granary *g, size_t keep, size_t *released);
 
+/* One piece of memory that is known to be idle, or cached, goes back to the driver, without waiting, while
+ * more than keep bytes are held; nothing of classic segments. Returns bytes, 0 when there is none. */
+size_t gr_reclaim_shed(granary *g, size_t keep);
+
 /* Ranges of the pool that are one single hole are given up. */
 void gr_reclaim_close_empty(granary *g, struct gr_pool *pool);
 

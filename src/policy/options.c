@@ -53,6 +53,7 @@ const struct granary_options gr_options_standard = {
     .max_split_size = GRANARY_UNLIMITED,
     .reclaim = GRANARY_RECLAIM_PRESSURE,
     .extent_bytes = 8 * GR_MIB,
+    .trim_above = GRANARY_UNLIMITED,
     .capture_reuse = GRANARY_REUSE_STREAM,
     .capture_marker = GRANARY_MARKER_TERMINALS,
     .large_segment_size = GR_SIZING_LARGE_SEGMENT,

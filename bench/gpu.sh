@@ -44,6 +44,10 @@ peers() { # SECONDS PART...
     fi
 }
 
+compare() {
+    if [ -s "$out/peer.jsonl" ]; then part 20 'beside PyTorch' "$python" bench/peer/compare.py "$out"; fi
+}
+
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null
 sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1
 echo "$jobs cores, $(uname -r), $(${CC:-gcc} --version | head -n 1), $(git rev-parse --short HEAD 2>/dev/null), $(date -u +%F)"

@@ -269,7 +269,6 @@ static int block_of(struct builder *b, struct value *value, uint64_t address, st
     const struct value *state;
     size_t i = 0;
     if (take(b, value) != 0 || number_of(b, value, "size", &out->size) != 0 ||
-
         number_or(b, value, "requested_size", out->size, &out->requested) != 0 ||
         note_of(b, value, &out->note) != 0 || stack_of(b, value_get(value, "frames"), &out->stack) != 0)
         return -1;
@@ -382,7 +381,7 @@ static enum snapshot_action action_of(const char *name) {
 static int entry_of(struct builder *b, struct value *value, struct snapshot_entry *out) {
     struct value *action;
     const struct value *time;
-    *out = (struct snapshot_entry){.life = SNAPSHOT_NONE};
+    *out = (struct snapshot_entry){.life = SNAPSHOT_NONE, .closes = SNAPSHOT_NONE};
     if (take(b, value) != 0) return -1;
     action = value_get(value, "action");
     if (action == NULL || action->kind != VALUE_TEXT)
@@ -390,7 +389,6 @@ static int entry_of(struct builder *b, struct value *value, struct snapshot_entr
     if (text_of(b, action, "", &out->name) != 0) return -1;
     out->action = (uint8_t)action_of(out->name);
     if (number_or(b, value, "size", 0, &out->size) != 0 ||
-
         number_or(b, value, "device_free", 0, &out->device_free) != 0 ||
         pool_of(b, value_get(value, "pool_id"), out->pool) != 0 || note_of(b, value, &out->note) != 0 ||
         stack_of(b, value_get(value, "frames"), &out->stack) != 0)

@@ -153,6 +153,52 @@ expect 2 'no option "--loud"' explain --loud x
 expect 2 '--memory: "much" is not a size' explain --memory much x
 expect 2 'no-such-file: No such file' explain no-such-file
 
+# snapshot BLOCKS POOL ENTRIES...: job.json, of a classic segment of 100 MiB at 4096 and of a history.
+snapshot() {
+    local blocks=$1 pool=$2
+    shift 2
+    printf '{"segments":[{"device":0,"address":4096,"total_size":104857600,"segment_type":"large","stream":0,"segment_pool_id":%s,"blocks":[%s]}],"device_traces":[[%s]]}' \
+        "$pool" "$blocks" "$(IFS=,; echo "$*")" >job.json
+}
+# entry ACTION ADDRESS SIZE [MORE]
+entry() { printf '{"action":"%s","addr":%s,"size":%s,"stream":0,"time_us":1%s}' "$1" "$2" "$3" "${4-}"; }
+full='{"size":104857600,"state":"active_allocated"}'
+half='{"size":52428800,"state":"active_allocated"},{"size":52428800,"state":"inactive"}'
+all=$(entry alloc 4096 104857600)
+
+# A small request needs a whole segment; what is live and it may still be less than the card.
+snapshot "$full" '[0,0]' "$all" "$(entry oom 0 512 ',"device_free":524288')"
+expect 1 'peak: all that is reserved is in use, and the card has no room for another segment$' explain job.json
+expect 1 'nothing wrong that could be seen$' explain --memory 1GiB job.json
+snapshot "$full" '[0,0]' "$all" "$(entry oom 0 512 ',"device_free":1099511627776')"
+expect 1 'peak: all that is reserved is in use' explain job.json
+# Sizes that no card has are mistakes of the job, not of the snapshot.
+snapshot "$full" '[0,0]' "$all" "$(entry oom 0 17592186044416 ',"device_free":1048576')"
+expect 1 'peak: what is live and the request are 16384.10 GiB' explain job.json
+expect 1 'most of it is the request$' explain job.json
+expect 0 '"kind":"peak","failed":true' report job.json
+# Where a private pool asked, its own memory is what counts.
+snapshot "$half" '[0,1]' "$(entry alloc 4096 52428800 ',"pool_id":[0,1]')" \
+    "$(entry oom 0 104857600 ',"device_free":1048576,"pool_id":[0,1]')"
+expect 1 'peak: ' explain job.json
+expect 1 '"free_bytes":52428800,.*"free_other_class_bytes":0,' explain --json job.json
+# A history without free_completed: the next block at an address ends the one before.
+snapshot "$full" '[0,0]' "$all" "$(entry free_requested 4096 104857600)" "$all" \
+    "$(entry free_requested 4096 104857600)" "$all"
+expect 0 '^\| Active memory +\| 102400 KiB \| 102400 KiB \| 307200 KiB \| 204800 KiB \|' summary job.json
+expect 0 'the fullest moment: entry 1 of 5' explain job.json
+# Of two devices the one that failed is replayed, as it is reported.
+printf '{"segments":[],"device_traces":[[%s],[%s]]}' "$all,$(entry free_completed 4096 104857600),$all" \
+    "$all,$(entry oom 0 1048576)" >two.json
+expect 0 '"ops":2,"allocs":2,' replay --driver sim --json two.json
+expect 0 '"kind":"PyTorch snapshot","device":1,' report two.json
+
+expect 2 'no option "-ab"' explain -ab x
+expect 2 'no option "-ab"' replay --json -ab x
+expect 2 '"--json=yes"' summary --json=yes x
+cp good.trace $'\xff.trace'
+expect 0 '"file":"\?\.trace"' explain --json $'\xff.trace'
+
 # Jobs that ran out of memory, each with the line that is to blame. Lines are known with libdw only.
 blame() {
     local job=$1 words=$2 function=$3 mark=$4 line

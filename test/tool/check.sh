@@ -88,6 +88,11 @@ expect 2 'Is a directory' replay --driver sim .
 "$tool" replay --driver sim good.trace >/dev/full 2>err
 [ $? = 2 ] && passed=$((passed + 1)) || { echo "tool: a full disk is not noticed" >&2; failed=$((failed + 1)); }
 
+# Nothing that is opened takes the place of a stream that is closed.
+"$tool" replay --driver sim --json --series curve good.trace >&- 2>err
+[ $? = 2 ] && ! grep -q trace\" curve && passed=$((passed + 1)) ||
+    { echo "tool: the table is written into the series" >&2; failed=$((failed + 1)); }
+
 refuse '' 'bad\.trace: there is no operation'
 refuse '\200\002}q' 'bad\.trace: byte 3: BINPUT needs 1 bytes and the file has 0 more'
 refuse 'a 1 512\n' 'bad\.trace:1:8: the stream.s number is missing'

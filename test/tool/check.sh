@@ -198,6 +198,13 @@ printf '{"segments":[],"device_traces":[[%s],[%s]]}' "$all,$(entry free_complete
 expect 0 '"ops":2,"allocs":2,' replay --driver sim --json two.json
 expect 0 '"kind":"PyTorch snapshot","device":1,' report two.json
 
+# A program that kept no history names its failure in its snapshot.
+snapshot "$full" '[0,0]'
+sed 's/}$/,"granary":{"device":0,"facts":{"total_bytes":115343360},"failure":{"rounded_bytes":20971520,"device_free_bytes":10485760,"stream":0,"pool":0}}}/' \
+    job.json >told.json
+expect 1 '^told.json: peak: what is live and the request are 120.0 MiB, 10.0 MiB more than the card$' explain told.json
+expect 1 '"oom_at":1' replay --driver sim --json --memory 110MiB told.json
+
 expect 2 'no option "-ab"' explain -ab x
 expect 2 'no option "-ab"' replay --json -ab x
 expect 2 '"--json=yes"' summary --json=yes x

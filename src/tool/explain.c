@@ -230,6 +230,8 @@ static int replay_all(struct explain *x, struct problem *problem) {
         if (rc == 0 && x->trials[x->trial_count].fits && x->best < 0) x->best = (int)x->trial_count;
         if (rc == 0) x->trial_count++;
     }
+    /* A history that is too short to fail again proves nothing for other settings either. */
+    if (x->failed && x->own.fits) x->best = -1;
     if (rc == 0 && x->growth.lives != NULL) rc = try_without(x, &trace, origin, problem);
     free(origin);
     trace_free(&trace);

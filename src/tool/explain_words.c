@@ -258,7 +258,12 @@ static void print_advice(const struct explain *x, FILE *to) {
         break;
     case EXPLAIN_STRANDED:
     case EXPLAIN_FRAGMENTATION:
-        if (best == NULL) row(to, "advice", "use less: no setting that was tried fits this card");
+        if (best != NULL) break;
+        if (x->own.smallest == 0 || x->own.fits)
+            row(to, "advice",
+                "record a longer history: what there is of it does not fail when it is replayed");
+        else
+            row(to, "advice", "use less: no setting that was tried fits this card");
         break;
     case EXPLAIN_NOTHING: return;
     }

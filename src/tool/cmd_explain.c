@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tool/arguments.h"
 #include "tool/explain.h"
 #include "tool/tool.h"
 
@@ -58,7 +59,8 @@ static int parse_arguments(int argc, char **argv, struct arguments *a, struct pr
         case 'h': a->help = true; return 0;
         case ':': problem_set(problem, "%s: its value is missing", argv[optind - 1]); return -1;
         default:
-            problem_set(problem, "there is no option \"%s\"; see granary --help", argv[optind - 1]);
+            problem_set(problem, "there is no option \"%s\"; see granary --help",
+                        arguments_refused(argc, argv));
             return -1;
         }
     }

@@ -7,6 +7,7 @@
 
 #include <granary/options.h>
 
+#include "tool/arguments.h"
 #include "tool/print.h"
 #include "tool/tool.h"
 
@@ -106,7 +107,7 @@ int cmd_options(int argc, char **argv) {
         case 'j': json = true; break;
         case 'h': cmd_options_help(); return TOOL_FINE;
         case ':': return wrong(argv[optind - 1], ": its value is missing");
-        default: return wrong("there is no option; see granary --help: ", argv[optind - 1]);
+        default: return wrong("there is no option; see granary --help: ", arguments_refused(argc, argv));
         }
     }
     if (optind < argc) return wrong("takes no file: ", argv[optind]);

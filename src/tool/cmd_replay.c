@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tool/arguments.h"
 #include "tool/print.h"
 #include "tool/replay.h"
 #include "tool/snapshot.h"
@@ -88,9 +89,9 @@ static int parse_arguments(int argc, char **argv, struct arguments *a, struct pr
             return -1;
         case 'm':
             if (replay_parse_size(optarg, &a->setup.memory, problem) == 0) break;
-            memmove(problem->text + 10, problem->text, sizeof problem->text - 10);
-            memcpy(problem->text, "--memory: ", 10);
-            problem->text[sizeof problem->text - 1] = 0;
+            problem_set(problem,
+                        "--memory: \"%.40s\" is not a size: write 512MiB, 10GiB or a number of bytes",
+                        optarg);
             return -1;
         case 'c':
             if (replay_check_conf(optarg, problem) != 0) return -1;
@@ -110,7 +111,8 @@ static int parse_arguments(int argc, char **argv, struct arguments *a, struct pr
         case 'h': a->help = true; return 0;
         case ':': problem_set(problem, "%s: its value is missing", argv[optind - 1]); return -1;
         default:
-            problem_set(problem, "there is no option \"%s\"; see granary --help", argv[optind - 1]);
+            problem_set(problem, "there is no option \"%s\"; see granary --help",
+                        arguments_refused(argc, argv));
             return -1;
         }
     }
@@ -206,6 +208,7 @@ int cmd_replay(int argc, char **argv) {
     struct problem problem;
     struct trace *traces = NULL;
     FILE *series = NULL;
+    bool failed;
     size_t read = 0;
     int rc = TOOL_WRONG;
 
@@ -238,7 +241,8 @@ int cmd_replay(int argc, char **argv) {
         goto done;
     }
     rc = replay_all(&a, traces, series);
-    if (series != NULL && fclose(series) != 0) {
+    failed = series != NULL && ferror(series) != 0;
+    if (series != NULL && (fclose(series) != 0 || failed)) {
         problem_set(&problem, "--series: %s: %s", a.series, strerror(errno));
         rc = wrong(problem.text);
     }

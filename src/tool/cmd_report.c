@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tool/arguments.h"
 #include "tool/document.h"
 #include "tool/page.h"
 #include "tool/replay.h"
@@ -75,7 +76,8 @@ static int parse_arguments(int argc, char **argv, struct arguments *a, struct pr
         case 'h': a->help = true; return 0;
         case ':': problem_set(problem, "%s: its value is missing", argv[optind - 1]); return -1;
         default:
-            problem_set(problem, "there is no option \"%s\"; see granary --help", argv[optind - 1]);
+            problem_set(problem, "there is no option \"%s\"; see granary --help",
+                        arguments_refused(argc, argv));
             return -1;
         }
     }
@@ -92,18 +94,9 @@ static int parse_arguments(int argc, char **argv, struct arguments *a, struct pr
 
 static const struct snapshot_device *choose(const struct snapshot *snapshot, long number,
                                             struct problem *problem) {
-    const struct snapshot_device *best = NULL;
-    for (size_t i = 0; i < snapshot->device_count; i++) {
-        const struct snapshot_device *d = &snapshot->devices[i];
-        bool failed = d->last_oom < d->entry_count;
-        bool best_failed = best != NULL && best->last_oom < best->entry_count;
-        if (number >= 0) {
-            if (d->index == number) best = d;
-        } else if (best == NULL || failed > best_failed ||
-                   (failed == best_failed && d->entry_count > best->entry_count)) {
-            best = d;
-        }
-    }
+    const struct snapshot_device *best = number < 0 ? snapshot_main_device(snapshot) : NULL;
+    for (size_t i = 0; i < snapshot->device_count && number >= 0; i++)
+        if (snapshot->devices[i].index == number) best = &snapshot->devices[i];
     if (best != NULL) return best;
     if (number >= 0)
         problem_set(problem, "%s: it says nothing of device %ld", snapshot->path, number);

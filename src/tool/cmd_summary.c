@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tool/arguments.h"
 #include "tool/print.h"
 #include "tool/statistics.h"
 #include "tool/tool.h"
@@ -98,7 +99,8 @@ int cmd_summary(int argc, char **argv) {
         case 'j': json = true; break;
         case 'h': cmd_summary_help(); return TOOL_FINE;
         default:
-            problem_set(&problem, "there is no option \"%s\"; see granary --help", argv[optind - 1]);
+            problem_set(&problem, "there is no option \"%s\"; see granary --help",
+                        arguments_refused(argc, argv));
             return wrong(problem.text);
         }
     }

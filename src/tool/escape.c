@@ -76,9 +76,9 @@ void escape_repr(const char *text, size_t length, char *out, size_t *used) {
     }
 }
 
-/* The length of the character at text, or 0 when there is none to show. */
-static size_t character(const unsigned char *text, size_t left) {
+size_t escape_length(const char *bytes, size_t left) {
     static const uint32_t lowest[] = {0, 0, 0x80, 0x800, 0x10000};
+    const unsigned char *text = (const unsigned char *)bytes;
     size_t length = text[0] < 0x80 ? 1 : text[0] >= 0xf0 ? 4 : text[0] >= 0xe0 ? 3 : text[0] >= 0xc0 ? 2 : 0;
     uint32_t c;
     if (length == 0 || length > left || text[0] > 0xf4) return 0;
@@ -93,7 +93,7 @@ static size_t character(const unsigned char *text, size_t left) {
 
 void escape_clean(const char *text, size_t length, char *out) {
     for (size_t i = 0; i < length;) {
-        size_t step = character((const unsigned char *)text + i, length - i);
+        size_t step = escape_length(text + i, length - i);
         if (step == 0) {
             *out++ = '?';
             i++;

@@ -20,6 +20,10 @@ bool escape_unicode(const char *text, size_t length, char *out, size_t *used);
 /* What stands between the quotes of Python's repr(). out has room for length bytes. */
 void escape_repr(const char *text, size_t length, char *out, size_t *used);
 
+/* The length of the character at text, or 0 when there is none to show: broken UTF-8, or a control
+ * character. left is at least 1. */
+size_t escape_length(const char *text, size_t left);
+
 /* A copy that is safe to show anywhere: valid UTF-8 without control characters; what is neither becomes
  * a question mark. out has room for length + 1 bytes; ends with a 0 byte. */
 void escape_clean(const char *text, size_t length, char *out);

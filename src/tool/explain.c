@@ -59,6 +59,7 @@ static size_t busiest(const struct snapshot_device *device) {
     most = active;
     for (size_t i = 0; i < device->entry_count; i++) {
         const struct snapshot_entry *e = &device->entries[i];
+        if (e->closes != SNAPSHOT_NONE) active -= device->lives[e->closes].size;
         if (e->life == SNAPSHOT_NONE) continue;
         if (e->action == SNAPSHOT_ALLOC) active += e->size;
         if (device->lives[e->life].end == i) active -= device->lives[e->life].size;
@@ -71,8 +72,8 @@ static size_t busiest(const struct snapshot_device *device) {
 
 /* Is this where the request would have been served? With no request: any place. */
 static bool is_asked(const struct explain *x, const struct snapshot_segment *s) {
-    return !x->failed ||
-           (s->stream == x->stream && s->small == (x->request <= MIB) && s->pool[0] == 0 && s->pool[1] == 0);
+    return !x->failed || (s->stream == x->stream && s->small == (x->request <= MIB) &&
+                          s->pool[0] == x->pool[0] && s->pool[1] == x->pool[1]);
 }
 
 static void count_free(struct explain *x, const struct snapshot_segment *s, uint64_t bytes,
@@ -214,8 +215,9 @@ static int replay_all(struct explain *x, struct problem *problem) {
     struct trace trace;
     uint32_t *origin;
     int rc;
-    /* A snapshot without history has no traffic; what it holds can be told all the same. */
-    if (x->device->life_count == 0) return 0;
+    /* A snapshot without history has no traffic, and no card has what is asked for by mistake. What is held
+     * can be told all the same. */
+    if (x->device->life_count == 0 || x->request > WHATIF_ENDLESS / 2) return 0;
     if (snapshot_to_trace(x->snapshot, x->device, x->failed ? x->entry : x->device->entry_count, &trace,
                           &origin, problem) != 0)
         return -1;
@@ -228,6 +230,8 @@ static int replay_all(struct explain *x, struct problem *problem) {
         if (rc == 0 && x->trials[x->trial_count].fits && x->best < 0) x->best = (int)x->trial_count;
         if (rc == 0) x->trial_count++;
     }
+    /* A history that is too short to fail again proves nothing for other settings either. */
+    if (x->failed && x->own.fits) x->best = -1;
     if (rc == 0 && x->growth.lives != NULL) rc = try_without(x, &trace, origin, problem);
     free(origin);
     trace_free(&trace);
@@ -241,7 +245,9 @@ static enum explain_kind largest_place(const struct explain *x) {
     uint64_t elsewhere = x->free_streams > x->free_private ? x->free_streams : x->free_private;
     if (x->pending >= here && x->pending >= elsewhere && x->pending > 0) return EXPLAIN_PENDING;
     if (here >= elsewhere && here > 0) return EXPLAIN_FRAGMENTATION;
-    return elsewhere > 0 ? EXPLAIN_STRANDED : EXPLAIN_PEAK;
+    if (elsewhere > 0) return EXPLAIN_STRANDED;
+    /* All is in use, and what the request needs is a whole segment. */
+    return x->own.fits ? EXPLAIN_NOTHING : EXPLAIN_PEAK;
 }
 
 static enum explain_kind kind_of(const struct explain *x) {

@@ -64,7 +64,7 @@ struct explain {
     struct whatif_trial own; /* the job's settings */
     struct whatif_trial trials[EXPLAIN_TRIALS];
     size_t trial_count;
-    int best; /* of trials: what fits the card and is not the job's own, or -1 */
+    int best; /* of trials: what fits the card where the job's own does not, or -1 */
     struct whatif_trial
         without; /* the job's settings, without what grows; smallest is 0 when nothing grows */
 };

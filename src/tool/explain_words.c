@@ -96,8 +96,11 @@ static void print_verdict(const struct explain *x, FILE *to) {
                     x->request <= 1 << 20 ? "large" : "small");
         break;
     case EXPLAIN_PEAK:
-        fprintf(to, ": what is live and the request are %s, %s more than the card",
-                SIZE(x->live + x->request), SIZE(x->live + x->request - x->card.guess));
+        if (x->live + x->request > x->card.guess)
+            fprintf(to, ": what is live and the request are %s, %s more than the card",
+                    SIZE(x->live + x->request), SIZE(x->live + x->request - x->card.guess));
+        else
+            fprintf(to, ": all that is reserved is in use, and the card has no room for another segment");
         break;
     case EXPLAIN_PENDING:
         fprintf(to, ": %s are freed and still wait for other streams", SIZE(x->pending));
@@ -241,8 +244,11 @@ static void print_advice(const struct explain *x, FILE *to) {
         return;
     case EXPLAIN_PEAK:
         row(to, "advice", "make the peak smaller: no setting makes room for what is in use at once");
-        row(to, "", "most of it is %s of %s", SIZE(x->holders[0].bytes),
-            holder_text(x, &x->holders[0], place));
+        if (x->request >= x->holders[0].bytes)
+            row(to, "", "most of it is the request");
+        else
+            row(to, "", "most of it is %s of %s", SIZE(x->holders[0].bytes),
+                holder_text(x, &x->holders[0], place));
         return;
     case EXPLAIN_PENDING:
         row(to, "advice",
@@ -252,7 +258,12 @@ static void print_advice(const struct explain *x, FILE *to) {
         break;
     case EXPLAIN_STRANDED:
     case EXPLAIN_FRAGMENTATION:
-        if (best == NULL) row(to, "advice", "use less: no setting that was tried fits this card");
+        if (best != NULL) break;
+        if (x->own.smallest == 0 || x->own.fits)
+            row(to, "advice",
+                "record a longer history: what there is of it does not fail when it is replayed");
+        else
+            row(to, "advice", "use less: no setting that was tried fits this card");
         break;
     case EXPLAIN_NOTHING: return;
     }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The granary command: finds the verb and hands over. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <granary/granary.h>
 
@@ -34,10 +36,18 @@ static int help(void) {
     return TOOL_FINE;
 }
 
+/* A standard stream that is closed stays so: the next file that is opened must not take its place. */
+static void keep_closed(void) {
+    static const int modes[] = {O_WRONLY, O_RDONLY, O_RDONLY}; /* each the one that its user cannot use */
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", modes[fd]) != fd) return;
+}
+
 int main(int argc, char **argv) {
     int rc = TOOL_WRONG;
     const char *verb = argc > 1 ? argv[1] : NULL;
 
+    keep_closed();
     if (verb == NULL) {
         fprintf(stderr, "granary: a verb is missing; granary --help lists them\n");
         return TOOL_WRONG;

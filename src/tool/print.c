@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tool/escape.h"
+
 void table_init(struct table *t, size_t columns) {
     *t = (struct table){.columns = columns};
 }
@@ -95,6 +97,16 @@ const char *size_text(uint64_t bytes, char buffer[SIZE_TEXT]) {
     return buffer;
 }
 
+/* One character beyond ASCII; JSON is UTF-8, and names of files may be anything. Returns its length. */
+static size_t json_character(FILE *to, const char *text) {
+    size_t length = escape_length(text, strnlen(text, 4));
+    if (length == 0)
+        fputc('?', to);
+    else
+        fwrite(text, 1, length, to);
+    return length == 0 ? 1 : length;
+}
+
 void json_string(FILE *to, const char *text) {
     fputc('"', to);
     for (; *text != 0; text++) {
@@ -103,8 +115,10 @@ void json_string(FILE *to, const char *text) {
             fprintf(to, "\\%c", c);
         else if (c < 0x20 || c == 0x7f || c == '<')
             fprintf(to, "\\u%04x", c);
-        else
+        else if (c < 0x80)
             fputc(c, to);
+        else
+            text += json_character(to, text) - 1;
     }
     fputc('"', to);
 }

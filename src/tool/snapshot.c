@@ -55,7 +55,8 @@ static int from_trace(const char *path, const char *bytes, size_t length, struct
                                                      .stream = op->stream,
                                                      .name = actions[op->kind].name,
                                                      .action = (uint8_t)actions[op->kind].action,
-                                                     .life = SNAPSHOT_NONE};
+                                                     .life = SNAPSHOT_NONE,
+                                                     .closes = SNAPSHOT_NONE};
     }
     rc = snapshot_join(out, device, problem);
 
@@ -123,6 +124,19 @@ void snapshot_free(struct snapshot *snapshot) {
     if (snapshot->texts != NULL) store_free(snapshot->texts);
     free(snapshot->texts);
     *snapshot = (struct snapshot){.path = snapshot->path};
+}
+
+const struct snapshot_device *snapshot_main_device(const struct snapshot *snapshot) {
+    const struct snapshot_device *best = NULL;
+    for (size_t i = 0; i < snapshot->device_count; i++) {
+        const struct snapshot_device *d = &snapshot->devices[i];
+        bool failed = d->last_oom < d->entry_count;
+        bool best_failed = best != NULL && best->last_oom < best->entry_count;
+        if (best == NULL || failed > best_failed ||
+            (failed == best_failed && d->entry_count > best->entry_count))
+            best = d;
+    }
+    return best;
 }
 
 /* ---- stacks ---------------------------------------------------------------------------------- */

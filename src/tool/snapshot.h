@@ -83,8 +83,9 @@ struct snapshot_entry {
     const char *name;         /* the action as it stands in the file */
     const char *note;         /* user_metadata, or NULL */
     uint32_t stack;
-    uint32_t life;  /* of ALLOC, REQUEST, COMPLETE: the life that it belongs to; else SNAPSHOT_NONE */
-    uint8_t action; /* enum snapshot_action */
+    uint32_t life;   /* of ALLOC, REQUEST, COMPLETE: the life that it belongs to; else SNAPSHOT_NONE */
+    uint32_t closes; /* ALLOC: an older life, of which no end is told, that was at its address; else NONE */
+    uint8_t action;  /* enum snapshot_action */
 };
 
 struct snapshot_life {
@@ -166,6 +167,9 @@ bool snapshot_looks_like(const char *bytes, size_t length);
 
 void snapshot_free(struct snapshot *snapshot);
 
+/* Of several devices the one that ran out of memory, else the one with most entries; NULL without any. */
+const struct snapshot_device *snapshot_main_device(const struct snapshot *snapshot);
+
 /* The line that a reader of a report can change: the innermost Python frame that is not of an installed
  * package or the standard library; without one the innermost C frame that is not of the system or a shared
  * object; else the innermost with a file; else NULL. */
@@ -199,8 +203,8 @@ void snapshot_moment_free(struct snapshot_moment *moment);
 int snapshot_to_trace(const struct snapshot *snapshot, const struct snapshot_device *device, size_t entry,
                       struct trace *out, uint32_t **origin, struct problem *problem);
 
-/* Reads a trace, or a snapshot as a trace: of the device with the longest history, up to the last
- * out-of-memory and with it. path must outlive the trace. */
+/* Reads a trace, or a snapshot as a trace: of its main device, up to the last out-of-memory
+ * and with it. path must outlive the trace. */
 int snapshot_read_trace(const char *path, struct trace *out, struct problem *problem);
 
 #endif

@@ -269,7 +269,6 @@ static int block_of(struct builder *b, struct value *value, uint64_t address, st
     const struct value *state;
     size_t i = 0;
     if (take(b, value) != 0 || number_of(b, value, "size", &out->size) != 0 ||
-
         number_or(b, value, "requested_size", out->size, &out->requested) != 0 ||
         note_of(b, value, &out->note) != 0 || stack_of(b, value_get(value, "frames"), &out->stack) != 0)
         return -1;
@@ -382,7 +381,7 @@ static enum snapshot_action action_of(const char *name) {
 static int entry_of(struct builder *b, struct value *value, struct snapshot_entry *out) {
     struct value *action;
     const struct value *time;
-    *out = (struct snapshot_entry){.life = SNAPSHOT_NONE};
+    *out = (struct snapshot_entry){.life = SNAPSHOT_NONE, .closes = SNAPSHOT_NONE};
     if (take(b, value) != 0) return -1;
     action = value_get(value, "action");
     if (action == NULL || action->kind != VALUE_TEXT)
@@ -390,7 +389,6 @@ static int entry_of(struct builder *b, struct value *value, struct snapshot_entr
     if (text_of(b, action, "", &out->name) != 0) return -1;
     out->action = (uint8_t)action_of(out->name);
     if (number_or(b, value, "size", 0, &out->size) != 0 ||
-
         number_or(b, value, "device_free", 0, &out->device_free) != 0 ||
         pool_of(b, value_get(value, "pool_id"), out->pool) != 0 || note_of(b, value, &out->note) != 0 ||
         stack_of(b, value_get(value, "frames"), &out->stack) != 0)
@@ -433,6 +431,31 @@ static int history_of(struct builder *b, const struct value *root) {
     return 0;
 }
 
+/* A program without history leaves a snapshot that names its failure and has no entry of it: that is its
+ * last, then. */
+static int failure_of(struct builder *b, const struct value *root) {
+    const struct value *own = value_get(root, "granary"), *failure = value_get(own, "failure");
+    struct snapshot_entry entry = {.name = "oom", .life = SNAPSHOT_NONE, .closes = SNAPSHOT_NONE}, *entries;
+    struct snapshot_device *device;
+    uint64_t index = bits_of(own, "device");
+    entry.size = bits_of(failure, "rounded_bytes");
+    if (entry.size == 0 || entry.size > INT64_MAX) return 0;
+    if (index >= DEVICES) return fail(b, "device %llu is out of range", (unsigned long long)index);
+    entry.action = SNAPSHOT_OOM;
+    entry.device_free = bits_of(failure, "device_free_bytes");
+    entry.stream = bits_of(failure, "stream");
+    entry.pool[1] = bits_of(failure, "pool");
+    entry.time_us = (int64_t)bits_of(own, "time_us");
+    if (device_of(b, (int)index, &device) != 0) return -1;
+    for (size_t i = 0; i < device->entry_count; i++)
+        if (device->entries[i].action == SNAPSHOT_OOM) return 0;
+    entries = realloc(device->entries, (device->entry_count + 1) * sizeof *entries);
+    if (entries == NULL) return no_memory(b);
+    device->entries = entries;
+    entries[device->entry_count++] = entry;
+    return 0;
+}
+
 static int marks_of(struct builder *b, const struct value *root) {
     struct snapshot *s = b->out;
     const struct value *list = value_get(root, "external_annotations");
@@ -472,7 +495,9 @@ int snapshot_build(struct value *root, struct snapshot *out, struct problem *pro
         no_memory(&b);
     } else {
         out->stacks[out->stack_count++] = (struct snapshot_stack){0, 0}; /* 0: not recorded */
-        if (segments_of(&b, root) == 0 && history_of(&b, root) == 0 && marks_of(&b, root) == 0) rc = 0;
+        if (segments_of(&b, root) == 0 && history_of(&b, root) == 0 && failure_of(&b, root) == 0 &&
+            marks_of(&b, root) == 0)
+            rc = 0;
         if (rc == 0 && !snapshot_settings(root, out)) rc = no_memory(&b);
     }
     if (out->device_count > 0) qsort(out->devices, out->device_count, sizeof *out->devices, by_index);

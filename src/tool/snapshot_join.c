@@ -136,6 +136,7 @@ static bool allocate(struct join *j, uint32_t i) {
         /* A history without free_completed says no more than that the free was requested. */
         if (before->request == SNAPSHOT_NONE && !before->pending) d->unexplained++;
         before->end = i;
+        entry->closes = (uint32_t)(before - d->lives);
     }
     entry->life = (uint32_t)d->life_count;
     return add(j, (struct snapshot_life){.address = entry->address,

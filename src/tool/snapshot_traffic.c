@@ -10,8 +10,7 @@ struct recorder {
     const struct snapshot_device *device;
     struct trace *trace;
     uint32_t *origin;
-    uint32_t *blocks;  /* of the trace, by life, plus one */
-    uint32_t *closing; /* by entry: the life, plus one, that ends there though the entry is not about it */
+    uint32_t *blocks; /* of the trace, by life, plus one */
     size_t room, origin_room;
     struct map streams; /* by stream and pool */
     const char *why;    /* what went wrong */
@@ -59,7 +58,7 @@ static bool record_free(struct recorder *r, uint32_t life, enum trace_kind kind,
 static bool record_entry(struct recorder *r, uint32_t i) {
     const struct snapshot_entry *e = &r->device->entries[i];
     const struct snapshot_life *life;
-    if (r->closing[i] != 0 && !record_free(r, r->closing[i] - 1, TRACE_FREE, i)) return false;
+    if (e->closes != SNAPSHOT_NONE && !record_free(r, e->closes, TRACE_FREE, i)) return false;
     if (e->life == SNAPSHOT_NONE) return true;
     life = &r->device->lives[e->life];
     switch (e->action) {
@@ -74,25 +73,13 @@ static bool record_entry(struct recorder *r, uint32_t i) {
     }
 }
 
-static bool prepare(struct recorder *r) {
-    const struct snapshot_device *d = r->device;
-    r->why = "out of memory";
-    r->blocks = calloc(d->life_count + 1, sizeof *r->blocks);
-    r->closing = calloc(d->entry_count + 1, sizeof *r->closing);
-    if (r->blocks == NULL || r->closing == NULL) return false;
-    for (size_t i = 0; i < d->life_count; i++) {
-        uint32_t end = d->lives[i].end;
-        if (end != SNAPSHOT_NONE && d->entries[end].life != i) r->closing[end] = (uint32_t)i + 1;
-    }
-    return true;
-}
-
 int snapshot_to_trace(const struct snapshot *snapshot, const struct snapshot_device *device, size_t entry,
                       struct trace *out, uint32_t **origin, struct problem *problem) {
-    struct recorder r = {.device = device, .trace = out};
+    struct recorder r = {.device = device, .trace = out, .why = "out of memory"};
     bool good;
     *out = (struct trace){.path = snapshot->path, .version = 1};
-    good = prepare(&r);
+    r.blocks = calloc(device->life_count + 1, sizeof *r.blocks);
+    good = r.blocks != NULL;
     for (size_t i = 0; i < device->before_count && good; i++) {
         const struct snapshot_life *life = &device->lives[i];
         r.blocks[i] = (uint32_t)out->blocks + 1;
@@ -105,7 +92,6 @@ int snapshot_to_trace(const struct snapshot *snapshot, const struct snapshot_dev
     }
     map_free(&r.streams);
     free(r.blocks);
-    free(r.closing);
     if (good && out->count == 0) {
         r.why = "there is no operation in it";
         good = false;
@@ -122,7 +108,7 @@ int snapshot_to_trace(const struct snapshot *snapshot, const struct snapshot_dev
 
 int snapshot_read_trace(const char *path, struct trace *out, struct problem *problem) {
     struct snapshot snapshot;
-    const struct snapshot_device *longest = NULL;
+    const struct snapshot_device *device;
     char *bytes;
     size_t length;
     int rc = -1;
@@ -135,14 +121,12 @@ int snapshot_read_trace(const char *path, struct trace *out, struct problem *pro
     rc = snapshot_parse(path, bytes, length, &snapshot, problem);
     free(bytes);
     if (rc != 0) return -1;
-    for (size_t i = 0; i < snapshot.device_count; i++)
-        if (longest == NULL || snapshot.devices[i].entry_count > longest->entry_count)
-            longest = &snapshot.devices[i];
-    if (longest == NULL) {
+    device = snapshot_main_device(&snapshot);
+    if (device == NULL) {
         problem_set(problem, "%s: there is no operation in it", path);
         rc = -1;
     } else {
-        rc = snapshot_to_trace(&snapshot, longest, longest->last_oom, out, NULL, problem);
+        rc = snapshot_to_trace(&snapshot, device, device->last_oom, out, NULL, problem);
     }
     snapshot_free(&snapshot);
     return rc;

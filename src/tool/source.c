@@ -102,11 +102,11 @@ static int read_all(const char *path, int fd, struct buffer *b, struct problem *
 static int unpack(const char *path, int fd, struct buffer *b, struct problem *problem) {
     int ends[2], status, rc = -1;
     pid_t child;
-    bool packed;
     unsigned char magic[2] = {0, 0};
+    ssize_t got = pread(fd, magic, 2, 0);
 
-    packed = pread(fd, magic, 2, 0) == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
-    if (!packed) {
+    /* A pipe cannot be looked into; gzip passes through what is not packed. */
+    if (!(got < 0 && errno == ESPIPE) && !(got == 2 && magic[0] == 0x1f && magic[1] == 0x8b)) {
         rc = read_all(path, fd, b, problem);
         close(fd);
         return rc;
@@ -120,7 +120,7 @@ static int unpack(const char *path, int fd, struct buffer *b, struct problem *pr
         dup2(fd, 0);
         dup2(ends[1], 1);
         dup2(open("/dev/null", O_WRONLY), 2);
-        execlp("gzip", "gzip", "-dc", (char *)NULL);
+        execlp("gzip", "gzip", "-dcf", (char *)NULL);
         _exit(127);
     }
     close(fd);
@@ -128,8 +128,11 @@ static int unpack(const char *path, int fd, struct buffer *b, struct problem *pr
     rc = read_all(path, ends[0], b, problem);
     close(ends[0]);
     if (waitpid(child, &status, 0) == child && status != 0 && rc == 0) {
-        problem_set(problem, "%s: truncated or damaged gzip: it ends after %zu bytes of text", path,
-                    b->length);
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
+            problem_set(problem, "%s: there is no gzip here to unpack it", path);
+        else
+            problem_set(problem, "%s: truncated or damaged gzip: it ends after %zu bytes of text", path,
+                        b->length);
         rc = -1;
     }
     return rc;

@@ -120,6 +120,11 @@ static void count_entry(struct counter *c, uint32_t i) {
         if (classic) change_class(&c->out->segments, small, comes ? 1 : -1);
         if (!classic) *(comes ? &c->out->maps : &c->out->unmaps) += 1;
     }
+    if (e->closes != SNAPSHOT_NONE) {
+        if (c->device->lives[e->closes].request == SNAPSHOT_NONE && !c->device->lives[e->closes].pending)
+            request(c, e->closes);
+        complete(c, e->closes);
+    }
     if (life == NULL) return;
     if (e->action == SNAPSHOT_ALLOC) begin(c, e->life, false);
     if (life->request == i) request(c, e->life);

@@ -57,7 +57,7 @@ void whatif_card(const struct snapshot *snapshot, const struct snapshot_device *
         out->high = reserved + segment > most ? reserved + segment - 1 : most;
     }
     out->guess = out->low + (out->high - out->low) / 2;
-    if (out->source == WHATIF_BOUNDS) out->guess = whole(out->guess);
+    if (out->source == WHATIF_BOUNDS) out->guess = lower(whole(out->guess), out->high);
 }
 
 const char *whatif_settings(const struct snapshot *snapshot, char *buffer, size_t room) {
@@ -79,13 +79,11 @@ static int replay(const struct trace *trace, const char *conf, uint64_t card, st
 
 int whatif_try(const struct trace *trace, const char *conf, uint64_t card, struct whatif_trial *out,
                struct problem *problem) {
-    /* Larger than any, and still less than the simulated device's addresses. */
-    const uint64_t endless = (uint64_t)8 << 40;
     struct replay_result result;
     uint64_t low, high;
     *out = (struct whatif_trial){0};
     snprintf(out->conf, sizeof out->conf, "%s", conf);
-    if (replay(trace, conf, endless, &result, problem) != 0) return -1;
+    if (replay(trace, conf, WHATIF_ENDLESS, &result, problem) != 0) return -1;
     if (result.out_of_memory) {
         problem_set(problem, "%s: operation %zu asks for more than any card has", trace->path, result.oom_at);
         return -1;

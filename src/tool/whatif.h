@@ -13,6 +13,9 @@
 #include "tool/replay.h"
 #include "tool/snapshot.h"
 
+/* A card that is larger than any, and still less than the simulated device's addresses. */
+#define WHATIF_ENDLESS ((uint64_t)8 << 40)
+
 enum whatif_source {
     WHATIF_UNKNOWN, /* the job did not run out of memory */
     WHATIF_ASKED,   /* somebody said it */
@@ -21,7 +24,7 @@ enum whatif_source {
     WHATIF_BOUNDS   /* a limit of the process, between low and high */
 };
 
-/* What one process may hold. low <= the truth <= high; guess is the middle, in whole granules. */
+/* What one process may hold. low <= the truth <= high; guess is the middle, in whole granules where there are any between. */
 struct whatif_card {
     enum whatif_source source;
     uint64_t low, high, guess;

@@ -88,6 +88,11 @@ expect 2 'Is a directory' replay --driver sim .
 "$tool" replay --driver sim good.trace >/dev/full 2>err
 [ $? = 2 ] && passed=$((passed + 1)) || { echo "tool: a full disk is not noticed" >&2; failed=$((failed + 1)); }
 
+# Nothing that is opened takes the place of a stream that is closed.
+"$tool" replay --driver sim --json --series curve good.trace >&- 2>err
+[ $? = 2 ] && ! grep -q trace\" curve && passed=$((passed + 1)) ||
+    { echo "tool: the table is written into the series" >&2; failed=$((failed + 1)); }
+
 refuse '' 'bad\.trace: there is no operation'
 refuse '\200\002}q' 'bad\.trace: byte 3: BINPUT needs 1 bytes and the file has 0 more'
 refuse 'a 1 512\n' 'bad\.trace:1:8: the stream.s number is missing'
@@ -152,6 +157,65 @@ expect 2 'a file to explain is missing' explain
 expect 2 'no option "--loud"' explain --loud x
 expect 2 '--memory: "much" is not a size' explain --memory much x
 expect 2 'no-such-file: No such file' explain no-such-file
+
+# snapshot BLOCKS POOL ENTRIES...: job.json, of a classic segment of 100 MiB at 4096 and of a history.
+snapshot() {
+    local blocks=$1 pool=$2
+    shift 2
+    printf '{"segments":[{"device":0,"address":4096,"total_size":104857600,"segment_type":"large","stream":0,"segment_pool_id":%s,"blocks":[%s]}],"device_traces":[[%s]]}' \
+        "$pool" "$blocks" "$(IFS=,; echo "$*")" >job.json
+}
+# entry ACTION ADDRESS SIZE [MORE]
+entry() { printf '{"action":"%s","addr":%s,"size":%s,"stream":0,"time_us":1%s}' "$1" "$2" "$3" "${4-}"; }
+full='{"size":104857600,"state":"active_allocated"}'
+half='{"size":52428800,"state":"active_allocated"},{"size":52428800,"state":"inactive"}'
+all=$(entry alloc 4096 104857600)
+
+# A small request needs a whole segment; what is live and it may still be less than the card.
+snapshot "$full" '[0,0]' "$all" "$(entry oom 0 512 ',"device_free":524288')"
+expect 1 'peak: all that is reserved is in use, and the card has no room for another segment$' explain job.json
+expect 1 'nothing wrong that could be seen$' explain --memory 1GiB job.json
+snapshot "$full" '[0,0]' "$all" "$(entry oom 0 512 ',"device_free":1099511627776')"
+expect 1 'peak: all that is reserved is in use' explain job.json
+# Sizes that no card has are mistakes of the job, not of the snapshot.
+snapshot "$full" '[0,0]' "$all" "$(entry oom 0 17592186044416 ',"device_free":1048576')"
+expect 1 'peak: what is live and the request are 16384.10 GiB' explain job.json
+expect 1 'most of it is the request$' explain job.json
+expect 0 '"kind":"peak","failed":true' report job.json
+# Where a private pool asked, its own memory is what counts.
+snapshot "$half" '[0,1]' "$(entry alloc 4096 52428800 ',"pool_id":[0,1]')" \
+    "$(entry oom 0 104857600 ',"device_free":1048576,"pool_id":[0,1]')"
+expect 1 'peak: ' explain job.json
+expect 1 '"free_bytes":52428800,.*"free_other_class_bytes":0,' explain --json job.json
+# A history without free_completed: the next block at an address ends the one before.
+snapshot "$full" '[0,0]' "$all" "$(entry free_requested 4096 104857600)" "$all" \
+    "$(entry free_requested 4096 104857600)" "$all"
+expect 0 '^\| Active memory +\| 102400 KiB \| 102400 KiB \| 307200 KiB \| 204800 KiB \|' summary job.json
+expect 0 'the fullest moment: entry 1 of 5' explain job.json
+# Of two devices the one that failed is replayed, as it is reported.
+printf '{"segments":[],"device_traces":[[%s],[%s]]}' "$all,$(entry free_completed 4096 104857600),$all" \
+    "$all,$(entry oom 0 1048576)" >two.json
+expect 0 '"ops":2,"allocs":2,' replay --driver sim --json two.json
+expect 0 '"kind":"PyTorch snapshot","device":1,' report two.json
+
+# A program that kept no history names its failure in its snapshot.
+snapshot "$full" '[0,0]'
+sed 's/}$/,"granary":{"device":0,"facts":{"total_bytes":115343360},"failure":{"rounded_bytes":20971520,"device_free_bytes":10485760,"stream":0,"pool":0}}}/' \
+    job.json >told.json
+expect 1 '^told.json: peak: what is live and the request are 120.0 MiB, 10.0 MiB more than the card$' explain told.json
+expect 1 '"oom_at":1' replay --driver sim --json --memory 110MiB told.json
+# What is live at the end is no proof of what other settings would have done.
+quarters=$(for i in 1 2; do printf '{"size":26214400,"state":"active_allocated"},{"size":26214400,"state":"inactive"},'; done)
+snapshot "${quarters%,}" '[0,0]' "$(entry oom 0 41943040 ',"device_free":1048576')"
+expect 1 'fragmentation: 50.0 MiB are free where 40.0 MiB were asked for' explain job.json
+expect 1 'advice +record a longer history' explain job.json
+expect 1 '"best":null}$' explain --json job.json
+
+expect 2 'no option "-ab"' explain -ab x
+expect 2 'no option "-ab"' replay --json -ab x
+expect 2 '"--json=yes"' summary --json=yes x
+cp good.trace $'\xff.trace'
+expect 0 '"file":"\?\.trace"' explain --json $'\xff.trace'
 
 # Jobs that ran out of memory, each with the line that is to blame. Lines are known with libdw only.
 blame() {

@@ -29,8 +29,8 @@ struct gr_note gr_history_enter(struct gr_history *h, bool free, const void *cal
     return gr_stacks_enter(&h->stacks, sources, caller);
 }
 
-uint32_t gr_history_label(void) {
-    const struct gr_note *note = gr_stacks_note();
+uint32_t gr_history_label(const struct gr_history *h) {
+    const struct gr_note *note = gr_stacks_note(&h->stacks);
     return gr_label(note->stack, note->tag);
 }
 
@@ -78,14 +78,14 @@ static void tell(struct gr_history *h, enum gr_action action, const struct gr_pl
                                    .place = *place,
                                    .stack = stack,
                                    .tag = tag,
-                                   .metadata = gr_stacks_note()->metadata,
+                                   .metadata = gr_stacks_note(&h->stacks)->metadata,
                                    .action = action};
     write_event(h, &event);
 }
 
 void gr_history_tell(struct gr_history *h, enum gr_action action, const struct gr_place *place, uint64_t addr,
                      uint64_t size, uint32_t label) {
-    const struct gr_note *note = gr_stacks_note();
+    const struct gr_note *note = gr_stacks_note(&h->stacks);
     tell(h, action, place, addr, size, note->stack ? note->stack : gr_label_stack(label),
          label ? gr_label_tag(label) : note->tag);
 }

@@ -84,7 +84,7 @@ void gr_history_fini(struct gr_history *history);
 GR_MUST struct gr_note gr_history_enter(struct gr_history *history, bool free, const void *caller);
 
 /* The label of an allocation by the call under way. */
-uint32_t GR_COLD gr_history_label(void);
+uint32_t GR_COLD gr_history_label(const struct gr_history *history);
 
 /* Tells. The stack is the call's own if it noted one, else the label's. */
 void GR_COLD gr_history_tell(struct gr_history *history, enum gr_action action, const struct gr_place *place,

@@ -173,7 +173,7 @@ void gr_ledger_segment_alloc(struct gr_ledger *ledger, const struct gr_tally *po
                              size_t bytes, uint32_t *label) {
     memory_add(ledger, pool->class, GR_RESERVED_BYTES, bytes);
     memory_add(ledger, pool->class, GR_SEGMENTS, 1);
-    *label = pool->history ? gr_history_label() : 0;
+    *label = pool->history ? gr_history_label(pool->history) : 0;
     tell(ledger, GR_SEGMENT_ALLOC, pool, addr, bytes, *label);
 }
 

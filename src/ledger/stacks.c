@@ -51,6 +51,7 @@ struct gr_note gr_stacks_enter(struct gr_stacks *stacks, int sources, const void
         for (size_t i = c_frames; i < count; i++) word[i] |= GR_STACK_PYTHON;
     }
     self.note = (struct gr_note){
+        .of = stacks,
         .stack = put(stacks, &stacks->stacks, word, count * sizeof(word[0])),
         .tag = put(stacks, &stacks->tags, self.tag, strlen(self.tag)),
         .metadata = put(stacks, &stacks->texts, self.metadata, strlen(self.metadata)),
@@ -62,8 +63,9 @@ void gr_stacks_leave(struct gr_note before) {
     self.note = before;
 }
 
-const struct gr_note *gr_stacks_note(void) {
-    return &self.note;
+const struct gr_note *gr_stacks_note(const struct gr_stacks *stacks) {
+    static const struct gr_note nothing;
+    return self.note.of == stacks ? &self.note : &nothing;
 }
 
 uint32_t gr_stacks_text(struct gr_stacks *stacks, const char *text) {

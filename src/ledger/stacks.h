@@ -45,6 +45,7 @@ void gr_stacks_fini(struct gr_stacks *stacks);
 
 /* What is known of a call. */
 struct gr_note {
+    const struct gr_stacks *of; /* whose numbers these are: the thread may be in calls on several handles */
     uint32_t stack, tag, metadata;
 };
 
@@ -54,8 +55,8 @@ struct gr_note {
 GR_MUST struct gr_note gr_stacks_enter(struct gr_stacks *stacks, int sources, const void *caller);
 void gr_stacks_leave(struct gr_note before);
 
-/* The note of the call under way; all 0 outside of one. */
-const struct gr_note *gr_stacks_note(void);
+/* The note of the call under way on this handle; all 0 outside of one. */
+const struct gr_note *gr_stacks_note(const struct gr_stacks *stacks);
 
 static inline uint32_t gr_label(uint32_t stack, uint32_t tag) {
     return stack | tag << GR_LABEL_STACK_BITS;

@@ -201,7 +201,7 @@ static void call_reliefs(granary *g, size_t size, granary_stream stream) {
     struct gr_callback_run run;
     struct gr_callback at = {0};
     if (!gr_callback_begin(&g->callbacks, &run)) return;
-    while (gr_callback_next(&g->callbacks, false, &at)) (void)at.relief(g, size, stream, at.context);
+    while (gr_callback_next(&g->callbacks, &run, false, &at)) (void)at.relief(g, size, stream, at.context);
     gr_callback_end(&g->callbacks, &run);
 }
 
@@ -209,7 +209,7 @@ static void call_observers(granary *g, const struct granary_shortfall *shortfall
     struct gr_callback_run run;
     struct gr_callback at = {0};
     if (!gr_callback_begin(&g->callbacks, &run)) return;
-    while (gr_callback_next(&g->callbacks, true, &at)) at.observer(g, shortfall, at.context);
+    while (gr_callback_next(&g->callbacks, &run, true, &at)) at.observer(g, shortfall, at.context);
     gr_callback_end(&g->callbacks, &run);
 }
 

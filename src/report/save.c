@@ -11,11 +11,13 @@
 
 #include "base/host.h"
 #include "base/text.h"
+#include "base/thread.h"
 
 int gr_save_snapshot(granary *g, enum granary_format format, const struct granary_fault *fault,
                      const char *path) {
-    char part[PATH_MAX];
-    int length = snprintf(part, sizeof(part), "%s.%d.part", path, (int)getpid());
+    char part[PATH_MAX]; /* a name of this thread's: others may be writing the same file */
+    int length = snprintf(part, sizeof(part), "%s.%d.%llu.part", path, (int)getpid(),
+                          (unsigned long long)gr_thread_number());
     if (length < 0 || (size_t)length >= sizeof(part)) return GRANARY_WRITE;
     int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0) return GRANARY_WRITE;
@@ -28,6 +30,7 @@ int gr_save_snapshot(granary *g, enum granary_format format, const struct granar
 
 bool gr_save_prepare(granary *g, const char *option) {
     const char *path = option ? option : getenv("GRANARY_OOM_SNAPSHOT");
+    g->settings.oom_snapshot = NULL;
     if (!path || !path[0]) return true;
     size_t size = strlen(path) + 1;
     g->oom_snapshot = gr_host_take(size, 1, sizeof(void *));

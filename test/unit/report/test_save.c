@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Snapshots in files, and those that an out-of-memory writes by itself. */
 #include <check.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -75,12 +76,92 @@ START_TEST(a_file_that_cannot_be_written_changes_nothing) {
 }
 END_TEST
 
+/* ---- who is in the middle of something else ---------------------------------------------------- */
+
+static void two_devices(struct granary_sim_config *sim, struct granary_options *options) {
+    sim->devices = 2;
+    sim->memory_bytes = 256 * GR_MIB;
+    options->history = GRANARY_HISTORY_ALL;
+    options->history_stacks = GRANARY_STACKS_C;
+}
+
+static void snapshot_other(granary *failed, const struct granary_shortfall *shortfall, void *other) {
+    (void)failed, (void)shortfall;
+    written_clear(&written);
+    ck_assert_int_eq(granary_snapshot(other, GRANARY_PICKLE, written_take, &written), GRANARY_OK);
+}
+
+START_TEST(an_observer_may_take_a_snapshot_of_another_handle) {
+    struct granary_options options;
+    granary_callback name;
+    void *ptr;
+    fixture_open_sim(two_devices, &options);
+    g = fixture_open_handle(&options, 0);
+    granary *other = fixture_open_handle(&options, 1);
+    ck_assert_int_eq(granary_observer_add(g, snapshot_other, other, &name), GRANARY_OK);
+    ck_assert_int_eq(granary_set_tag("of device 0", NULL), GRANARY_OK);
+    ck_assert_int_eq(granary_set_metadata("step 1", NULL), GRANARY_OK);
+    ck_assert_int_eq(granary_alloc(g, GR_GIB, NULL, &ptr), GRANARY_OUT_OF_MEMORY);
+    ck_assert_int_eq(granary_set_tag("", NULL), GRANARY_OK);
+    ck_assert_int_eq(granary_set_metadata("", NULL), GRANARY_OK);
+    const struct value *top = written_read(&written, GRANARY_PICKLE);
+    const struct value *trace = value_get(top, "device_traces")->items.at[1];
+    ck_assert_uint_eq(trace->items.count,
+                      1); /* the snapshot itself: numbers of the other handle say nothing here */
+    ck_assert_str_eq(written_text(trace->items.at[0], "action"), "snapshot");
+    ck_assert_str_eq(written_text(trace->items.at[0], "user_metadata"), "");
+    ck_assert_uint_eq(value_get(trace->items.at[0], "frames")->items.count, 0);
+    fixture_close_handle(other);
+    fixture_close(g);
+}
+END_TEST
+
+/* ---- one name, many writers --------------------------------------------------------------------- */
+
+enum { SAVES = 40 };
+
+static void *save_often(void *handle) {
+    for (int i = 0; i < SAVES; i++)
+        ck_assert_int_eq(granary_snapshot_file(handle, GRANARY_JSON, path), GRANARY_OK);
+    return NULL;
+}
+
+/* Fails the test unless all of one snapshot is there. */
+static void read_whole(void) {
+    char piece[4096];
+    FILE *file = fopen(path, "rb");
+    ck_assert_ptr_nonnull(file);
+    written_clear(&written);
+    for (size_t size; (size = fread(piece, 1, sizeof piece, file)) > 0;) written_take(&written, piece, size);
+    fclose(file);
+    (void)written_read(&written, GRANARY_JSON);
+}
+
+START_TEST(of_two_threads_that_write_one_file_each_leaves_a_whole_one) {
+    pthread_t thread;
+    snprintf(path, sizeof path, "/tmp/granary-test-%d-both.json", (int)getpid());
+    g = fixture_open(NULL);
+    for (size_t i = 0; i < 500; i++) (void)fixture_alloc(g, 5000, NULL);
+    ck_assert_int_eq(granary_snapshot_file(g, GRANARY_JSON, path), GRANARY_OK);
+    ck_assert_int_eq(pthread_create(&thread, NULL, save_often, g), 0);
+    for (int i = 0; i < SAVES; i++) {
+        ck_assert_int_eq(granary_snapshot_file(g, GRANARY_JSON, path), GRANARY_OK);
+        read_whole();
+    }
+    pthread_join(thread, NULL);
+    unlink(path);
+    fixture_close(g);
+}
+END_TEST
+
 Suite *suite_save(void) {
     Suite *suite = suite_create("save");
     TCase *cases = tcase_create("save");
     tcase_add_checked_fixture(cases, NULL, teardown);
     tcase_add_loop_test(cases, an_out_of_memory_writes_its_snapshot, 0, 2);
     tcase_add_test(cases, a_file_that_cannot_be_written_changes_nothing);
+    tcase_add_test(cases, an_observer_may_take_a_snapshot_of_another_handle);
+    tcase_add_test(cases, of_two_threads_that_write_one_file_each_leaves_a_whole_one);
     suite_add_tcase(suite, cases);
     return suite;
 }

@@ -53,7 +53,6 @@ struct gr_heap {
 struct granary {
     /* constant after opening */
     struct gr_driver driver;
-    char expandable_reason[128];
     bool no_caching;    /* blocks are segments of their own and go when they are freed */
     char *oom_snapshot; /* file for a snapshot at out-of-memory, or NULL */
     /* read without a lock */
@@ -77,6 +76,7 @@ struct granary {
     struct granary_options settings; /* in force; what follows is made from them (settings.h) */
     struct gr_saved *saved;          /* those that pushes remembered, newest first */
     bool expandable;
+    char expandable_reason[128]; /* why not */
     enum granary_reclaim reclaim;
     size_t extent;            /* usual granules of one */
     double garbage_threshold; /* part of the limit above which what lies idle goes back; 0: never */

@@ -180,6 +180,7 @@ static int take(granary *g, bool with_events, struct gr_dump *out) {
         out->settings = g->settings;
         out->limit = g->limit;
         out->expandable = g->expandable;
+        memcpy(out->expandable_reason, g->expandable_reason, sizeof(out->expandable_reason));
     }
     gr_lock_give(&g->miss);
     clock_gettime(CLOCK_REALTIME, &t);

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <granary/options.h>
+
 #include "base/base.h"
 #include "support/fixture.h"
 #include "support/written.h"
@@ -154,6 +156,39 @@ START_TEST(of_two_threads_that_write_one_file_each_leaves_a_whole_one) {
 }
 END_TEST
 
+/* ---- while others change what is told ----------------------------------------------------------- */
+
+static void *fail_often(void *argument) {
+    void *ptr;
+    for (int i = 0; i < 5; i++) {
+        ck_assert_int_eq(granary_alloc(g, 8 * GR_GIB, NULL, &ptr), GRANARY_OUT_OF_MEMORY);
+        written_clear(&written);
+        ck_assert_int_eq(granary_snapshot(g, GRANARY_JSON, written_take, &written), GRANARY_OK);
+    }
+    return argument;
+}
+
+START_TEST(history_may_begin_and_settings_change_while_failures_are_told) {
+    struct granary_history_options history;
+    granary_history_options_init(&history);
+    history.stacks = GRANARY_STACKS_NONE;
+    for (int i = 0; i < 10; i++) {
+        pthread_t thread;
+        g = fixture_open(NULL);
+        ck_assert_int_eq(pthread_create(&thread, NULL, fail_often, NULL), 0);
+        ck_assert_int_eq(granary_update_options(g, "expandable_segments:False", NULL), GRANARY_OK);
+        ck_assert_int_eq(granary_record_history(g, &history), GRANARY_OK);
+        ck_assert_int_eq(granary_update_options(g, "expandable_segments:True", NULL), GRANARY_OK);
+        ck_assert_int_eq(granary_update_options(g, "expandable_segments:False", NULL), GRANARY_OK);
+        pthread_join(thread, NULL);
+        const char *reason =
+            written_text(written_read(&written, GRANARY_JSON), "granary.facts.expandable_reason");
+        ck_assert_msg(!*reason || strcmp(reason, "switched off") == 0, "%s", reason);
+        fixture_close(g);
+    }
+}
+END_TEST
+
 Suite *suite_save(void) {
     Suite *suite = suite_create("save");
     TCase *cases = tcase_create("save");
@@ -162,6 +197,7 @@ Suite *suite_save(void) {
     tcase_add_test(cases, a_file_that_cannot_be_written_changes_nothing);
     tcase_add_test(cases, an_observer_may_take_a_snapshot_of_another_handle);
     tcase_add_test(cases, of_two_threads_that_write_one_file_each_leaves_a_whole_one);
+    tcase_add_test(cases, history_may_begin_and_settings_change_while_failures_are_told);
     suite_add_tcase(suite, cases);
     return suite;
 }

@@ -80,12 +80,14 @@ const char *gr_stacks_word(const struct gr_intern *table, uint32_t number, char 
     return buffer;
 }
 
+/* text and previous may be the same place. */
 static int set(char *mine, const char *text, size_t room, char *previous) {
+    char fresh[GRANARY_METADATA_ROOM] = "";
     size_t size = strnlen(text, room);
     if (size == room) return GRANARY_INVALID;
+    memcpy(fresh, text, size);
     if (previous) memcpy(previous, mine, room);
-    memset(mine, 0, room);
-    memcpy(mine, text, size);
+    memcpy(mine, fresh, room);
     return GRANARY_OK;
 }
 

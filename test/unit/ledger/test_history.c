@@ -162,6 +162,17 @@ START_TEST(a_note_inside_of_a_call_gives_the_outer_one_back) {
 }
 END_TEST
 
+START_TEST(a_tag_may_be_exchanged_in_place) {
+    char tag[GRANARY_TAG_ROOM] = "inside";
+    ck_assert_int_eq(gr_stacks_set_tag("around", NULL), GRANARY_OK);
+    ck_assert_int_eq(gr_stacks_set_tag(tag, tag), GRANARY_OK);
+    ck_assert_str_eq(tag, "around");
+    ck_assert_int_eq(gr_stacks_set_tag(tag, tag), GRANARY_OK);
+    ck_assert_str_eq(tag, "inside");
+    ck_assert_int_eq(gr_stacks_set_tag("", NULL), GRANARY_OK);
+}
+END_TEST
+
 /* ---- threads ---------------------------------------------------------------------------------- */
 
 enum { WRITERS = 3, ENOUGH = 30000, ROOM = 64 };
@@ -271,6 +282,7 @@ Suite *suite_history(void) {
     tcase_add_test(cases, time_rises_and_the_action_stays_what_it_was);
     tcase_add_test(cases, the_stack_is_the_calls_own_or_else_that_of_the_block);
     tcase_add_test(cases, a_note_inside_of_a_call_gives_the_outer_one_back);
+    tcase_add_test(cases, a_tag_may_be_exchanged_in_place);
     tcase_add_test(cases, a_writer_waits_for_the_one_a_round_before);
     tcase_add_test(cases, a_slot_that_is_being_written_is_not_read);
     tcase_add_test(cases, writers_a_whole_round_apart_leave_the_newest_events);

@@ -20,6 +20,17 @@ void gr_history_fini(struct gr_history *h) {
     gr_stacks_fini(&h->stacks);
 }
 
+struct gr_history *gr_history_make(void) {
+    struct gr_history *h = gr_host_take(1, sizeof(*h), 64);
+    if (h) gr_history_init(h);
+    return h;
+}
+
+void gr_history_free(struct gr_history *h) {
+    if (h) gr_history_fini(h);
+    gr_host_give(h);
+}
+
 /* ---- telling -------------------------------------------------------------------------------- */
 
 struct gr_note gr_history_enter(struct gr_history *h, bool free, const void *caller) {

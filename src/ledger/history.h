@@ -80,6 +80,11 @@ struct gr_history {
 void gr_history_init(struct gr_history *history);
 void gr_history_fini(struct gr_history *history);
 
+/* One on the host, or NULL. Hold no lock: it asks the loader for what can tell stacks, and the loader's lock
+ * may be held by a thread that allocates. */
+struct gr_history *gr_history_make(void);
+void gr_history_free(struct gr_history *history);
+
 /* A call begins; it ends with gr_stacks_leave. free: it gives a block back, which has a stack already. */
 GR_MUST struct gr_note gr_history_enter(struct gr_history *history, bool free, const void *caller);
 

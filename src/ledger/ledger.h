@@ -172,8 +172,10 @@ GR_MUST int gr_ledger_annotate(struct gr_ledger *ledger, bool start, const char 
 /* ---- keeping history, under the dump lock and the miss lock -------------------------------- */
 
 /* From now on: this level and these stacks; and the last `room` events. What is kept stays, as far as it
- * fits. OK, HOST_MEMORY. */
-GR_MUST int gr_ledger_watch(struct gr_ledger *ledger, int level, int sources, uint64_t room);
+ * fits. *fresh is taken over, and then NULL, when there is no history yet; it may be NULL when there is one
+ * or the level is OFF. OK, HOST_MEMORY. */
+GR_MUST int gr_ledger_watch(struct gr_ledger *ledger, int level, int sources, uint64_t room,
+                            struct gr_history **fresh);
 void gr_ledger_forget(struct gr_ledger *ledger);
 
 /* ---- reading ------------------------------------------------------------------------------ */

@@ -136,10 +136,16 @@ void gr_dump_read_history(granary *g, struct granary_history *out) {
 
 int gr_dump_record(granary *g, int level, int stacks, size_t entries) {
     gr_lock_take(&g->dump);
+    bool first = level != GRANARY_HISTORY_OFF && !g->ledger.history;
+    gr_lock_give(&g->dump);
+    struct gr_history *fresh = first ? gr_history_make() : NULL;
+    if (first && !fresh) return GRANARY_HOST_MEMORY;
+    gr_lock_take(&g->dump);
     gr_lock_take(&g->miss);
-    int status = gr_ledger_watch(&g->ledger, level, stacks, entries);
+    int status = gr_ledger_watch(&g->ledger, level, stacks, entries, &fresh);
     gr_lock_give(&g->miss);
     gr_lock_give(&g->dump);
+    gr_history_free(fresh); /* another thread was first, or the ring was too large */
     return status;
 }
 

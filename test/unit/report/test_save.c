@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Snapshots in files, and those that an out-of-memory writes by itself. */
 #include <check.h>
+#include <link.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -189,6 +191,34 @@ START_TEST(history_may_begin_and_settings_change_while_failures_are_told) {
 }
 END_TEST
 
+static atomic_bool inside;
+
+/* The loader's lock is held around this. */
+static int alloc_inside(struct dl_phdr_info *info, size_t size, void *context) {
+    void *ptr;
+    (void)info, (void)size, (void)context;
+    atomic_store(&inside, true);
+    usleep(50000);
+    ck_assert_int_eq(granary_alloc(g, GR_MIB, NULL, &ptr), GRANARY_OK);
+    return 1;
+}
+
+static void *visit_objects(void *argument) {
+    (void)dl_iterate_phdr(alloc_inside, NULL);
+    return argument;
+}
+
+START_TEST(history_may_begin_while_a_thread_allocates_under_the_lock_of_the_loader) {
+    pthread_t thread;
+    g = fixture_open(NULL);
+    ck_assert_int_eq(pthread_create(&thread, NULL, visit_objects, NULL), 0);
+    while (!atomic_load(&inside)) usleep(100);
+    ck_assert_int_eq(granary_record_history(g, NULL), GRANARY_OK); /* looks for an unwinder */
+    pthread_join(thread, NULL);
+    fixture_close(g);
+}
+END_TEST
+
 Suite *suite_save(void) {
     Suite *suite = suite_create("save");
     TCase *cases = tcase_create("save");
@@ -198,6 +228,7 @@ Suite *suite_save(void) {
     tcase_add_test(cases, an_observer_may_take_a_snapshot_of_another_handle);
     tcase_add_test(cases, of_two_threads_that_write_one_file_each_leaves_a_whole_one);
     tcase_add_test(cases, history_may_begin_and_settings_change_while_failures_are_told);
+    tcase_add_test(cases, history_may_begin_while_a_thread_allocates_under_the_lock_of_the_loader);
     suite_add_tcase(suite, cases);
     return suite;
 }

@@ -52,8 +52,8 @@ struct gr_note gr_stacks_enter(struct gr_stacks *stacks, int sources, const void
     }
     self.note = (struct gr_note){
         .of = stacks,
-        .stack = put(stacks, &stacks->stacks, word, count * sizeof(word[0])),
-        .tag = put(stacks, &stacks->tags, self.tag, strlen(self.tag)),
+        .label = gr_label(put(stacks, &stacks->stacks, word, count * sizeof(word[0])),
+                          put(stacks, &stacks->tags, self.tag, strlen(self.tag))),
         .metadata = put(stacks, &stacks->texts, self.metadata, strlen(self.metadata)),
     };
     return before;

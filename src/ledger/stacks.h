@@ -43,10 +43,20 @@ struct gr_stacks {
 void gr_stacks_init(struct gr_stacks *stacks);
 void gr_stacks_fini(struct gr_stacks *stacks);
 
+static inline uint32_t gr_label(uint32_t stack, uint32_t tag) {
+    return stack | tag << GR_LABEL_STACK_BITS;
+}
+static inline uint32_t gr_label_stack(uint32_t label) {
+    return label & (uint32_t)GR_STACKS_MOST;
+}
+static inline uint32_t gr_label_tag(uint32_t label) {
+    return label >> GR_LABEL_STACK_BITS;
+}
+
 /* What is known of a call. */
 struct gr_note {
     const struct gr_stacks *of; /* whose numbers these are: the thread may be in calls on several handles */
-    uint32_t stack, tag, metadata;
+    uint32_t label, metadata;
 };
 
 /* A call begins that events may be told of: its note is made. sources: GRANARY_STACKS_*, of which the
@@ -57,16 +67,6 @@ void gr_stacks_leave(struct gr_note before);
 
 /* The note of the call under way on this handle; all 0 outside of one. */
 const struct gr_note *gr_stacks_note(const struct gr_stacks *stacks);
-
-static inline uint32_t gr_label(uint32_t stack, uint32_t tag) {
-    return stack | tag << GR_LABEL_STACK_BITS;
-}
-static inline uint32_t gr_label_stack(uint32_t label) {
-    return label & (uint32_t)GR_STACKS_MOST;
-}
-static inline uint32_t gr_label_tag(uint32_t label) {
-    return label >> GR_LABEL_STACK_BITS;
-}
 
 /* The number of a text; 0 for the empty one, or when there is no room. */
 uint32_t gr_stacks_text(struct gr_stacks *stacks, const char *text);

@@ -11,11 +11,6 @@
 
 /* ---- blocks and segments ---------------------------------------------------------------------- */
 
-static size_t tiles_of(const struct gr_pool *pool) {
-    const size_t each = (GR_SLAB_CHUNK - 64) / pool->blocks.object_size;
-    return pool->blocks.chunks * each - pool->blocks.spare;
-}
-
 /* Tiles of all pools. Everything is stopped, or the sum is a guess. */
 static size_t count_tiles(granary *g, bool stopped) {
     size_t sum = 0;
@@ -25,7 +20,7 @@ static size_t count_tiles(granary *g, bool stopped) {
                 struct gr_pool *pool = gr_heap_pool(route, c);
                 if (!pool) continue;
                 if (!stopped) gr_lock_take(&pool->lock);
-                sum += tiles_of(pool);
+                sum += gr_slab_taken(&pool->blocks);
                 if (!stopped) gr_lock_give(&pool->lock);
             }
     return sum;

@@ -157,9 +157,9 @@ int granary_get_options(granary *g, struct granary_options *out) {
 
 static int change_options(granary *g, const char *call, const char *string, bool push,
                           struct granary_option_error *error) {
-    struct granary_option_error mine, *words = error ? error : &mine;
+    struct granary_option_error mine = {.column = 0}, *words = error ? error : &mine;
     if (!g) return GRANARY_INVALID;
-    *words = (struct granary_option_error){.column = 0};
+    if (error) *error = mine;
     int status = gr_settings_update(g, string, push, words);
     if (status == GRANARY_OK) return GRANARY_OK;
     if (status == GRANARY_UNSUPPORTED)

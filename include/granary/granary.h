@@ -276,7 +276,7 @@ GRANARY_API int granary_free(granary *g, void *ptr);
  * the block stays pending until that work is complete. NULL pointers and the block's own stream are
  * fine and do nothing. Call it on a thread's default stream (handle 2) from that thread only.
  * Driver: always (an event is made ready, so that freeing cannot fail).  Capture: allowed.
- * Fails: INVALID, UNKNOWN_POINTER, WRONG_CAPTURE, HOST_MEMORY, DRIVER, LOST. */
+ * Fails: INVALID, UNKNOWN_POINTER, WRONG_CAPTURE, OUT_OF_MEMORY (for the event), HOST_MEMORY, DRIVER, LOST. */
 GRANARY_API int granary_record_stream(granary *g, void *ptr, granary_stream stream);
 
 /* The size of a live block as it was rounded up: what may be used.
@@ -354,7 +354,8 @@ GRANARY_API int granary_capture_end(granary *g, granary_capture capture);
 /* ---- streams for programs that do not load CUDA themselves ---------------------------------- */
 
 /* A non-blocking stream of the handle's device, and its end. Destroying waits for nothing.
- * Driver: always.  Capture: allowed.  Fails: INVALID, DRIVER, LOST, HOST_MEMORY. */
+ * Driver: always.  Capture: allowed.  Fails: INVALID, OUT_OF_MEMORY, DRIVER, LOST; destroy also BUSY, as
+ * below. */
 GRANARY_API int granary_stream_create(granary *g, granary_stream *out);
 GRANARY_API int granary_stream_destroy(granary *g, granary_stream stream);
 
@@ -499,7 +500,8 @@ struct granary_shortfall {
 };
 
 /* The last failure on this handle: which call, what was wrong, and for a driver refusal the entry
- * point and its code. shortfall is filled in for OUT_OF_MEMORY, OVER_LIMIT and ADDRESS_SPACE. */
+ * point and its code. shortfall is filled in for OUT_OF_MEMORY, OVER_LIMIT and ADDRESS_SPACE of an
+ * allocation. */
 struct granary_fault {
     size_t struct_size;
     int status;

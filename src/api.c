@@ -157,16 +157,17 @@ int granary_get_options(granary *g, struct granary_options *out) {
 
 static int change_options(granary *g, const char *call, const char *string, bool push,
                           struct granary_option_error *error) {
-    struct granary_option_error mine;
+    struct granary_option_error mine = {.column = 0}, *words = error ? error : &mine;
     if (!g) return GRANARY_INVALID;
-    int status = gr_settings_update(g, string, push, error ? error : &mine);
-    switch (status) {
-    case GRANARY_OK: return GRANARY_OK;
-    case GRANARY_UNSUPPORTED:
-        return fail(g, call, status, "expandable segments are not available: %s", g->driver.facts.vmm_reason);
-    case GRANARY_HOST_MEMORY: return fail(g, call, status, "%s", "");
-    default: return fail(g, call, status, "%s", error ? error->text : mine.text);
-    }
+    if (error) *error = mine;
+    int status = gr_settings_update(g, string, push, words);
+    if (status == GRANARY_OK) return GRANARY_OK;
+    if (status == GRANARY_UNSUPPORTED)
+        gr_text_put(words->text, sizeof(words->text), "expandable segments are not available: %s",
+                    g->driver.facts.vmm_reason);
+    else if (!words->text[0])
+        gr_text_put(words->text, sizeof(words->text), "%s", granary_status_sentence(status));
+    return fail(g, call, status, "%s", words->text);
 }
 
 int granary_update_options(granary *g, const char *string, struct granary_option_error *error) {
@@ -201,7 +202,7 @@ static void call_reliefs(granary *g, size_t size, granary_stream stream) {
     struct gr_callback_run run;
     struct gr_callback at = {0};
     if (!gr_callback_begin(&g->callbacks, &run)) return;
-    while (gr_callback_next(&g->callbacks, false, &at)) (void)at.relief(g, size, stream, at.context);
+    while (gr_callback_next(&g->callbacks, &run, false, &at)) (void)at.relief(g, size, stream, at.context);
     gr_callback_end(&g->callbacks, &run);
 }
 
@@ -209,7 +210,7 @@ static void call_observers(granary *g, const struct granary_shortfall *shortfall
     struct gr_callback_run run;
     struct gr_callback at = {0};
     if (!gr_callback_begin(&g->callbacks, &run)) return;
-    while (gr_callback_next(&g->callbacks, true, &at)) at.observer(g, shortfall, at.context);
+    while (gr_callback_next(&g->callbacks, &run, true, &at)) at.observer(g, shortfall, at.context);
     gr_callback_end(&g->callbacks, &run);
 }
 

@@ -92,7 +92,8 @@ enum granary_status {
 GRANARY_API const char *granary_status_name(int status);
 GRANARY_API const char *granary_status_sentence(int status);
 
-/* Version of the library that was linked, "major.minor.patch". */
+/* Version of the library that was linked, "major.minor.patch".
+ * Driver: never.  Capture: allowed.  Fails: never. */
 GRANARY_API const char *granary_version(void);
 
 /* ---- opening and closing ------------------------------------------------------------------ */
@@ -122,9 +123,9 @@ enum granary_capture_reuse { GRANARY_REUSE_OFF = 0, GRANARY_REUSE_STREAM = 1, GR
 enum granary_capture_marker { GRANARY_MARKER_TERMINALS = 0, GRANARY_MARKER_EMPTY_NODE = 1 };
 
 /* When idle memory of other places is moved to serve a request. OFF: never, not even before failing.
- * PRESSURE: before failing, and before more is held than is or ever was in use at once, with a margin
- * of a 64th or 32 MiB. EAGER: before any new memory is made, all of which
- * comes in granules of 2 MiB, whatever extent_bytes says. */
+ * PRESSURE: before failing, and before more is held than is or ever was in use at once and a margin: a
+ * 64th of that, less of it as the limit comes near, but 32 MiB at least. EAGER: before any new memory is
+ * made, all of which comes in granules of 2 MiB, whatever extent_bytes says. */
 enum granary_reclaim { GRANARY_RECLAIM_OFF = 0, GRANARY_RECLAIM_PRESSURE = 1, GRANARY_RECLAIM_EAGER = 2 };
 
 /* What is remembered of the past (granary/history.h). OFF: nothing. STATE: who asked for each block that is
@@ -269,7 +270,8 @@ GRANARY_API int granary_alloc(granary *g, size_t size, granary_stream stream, vo
 
 /* Frees a block, from any thread, in the order of the stream it was allocated on. NULL is allowed.
  * An address that is unknown, inside a block, or already free is refused and changes nothing.
- * Driver: only for a block that other streams used: events are recorded, and some asked.
+ * Driver: only for a block that other streams used: events are recorded, and some asked; and with no_caching,
+ * where the block's memory goes back to the driver, which waits for the device.
  * Capture: allowed.  Fails: INVALID, UNKNOWN_POINTER, WRONG_CAPTURE. */
 GRANARY_API int granary_free(granary *g, void *ptr);
 
@@ -277,7 +279,7 @@ GRANARY_API int granary_free(granary *g, void *ptr);
  * the block stays pending until that work is complete. NULL pointers and the block's own stream are
  * fine and do nothing. Call it on a thread's default stream (handle 2) from that thread only.
  * Driver: always (an event is made ready, so that freeing cannot fail).  Capture: allowed.
- * Fails: INVALID, UNKNOWN_POINTER, WRONG_CAPTURE, HOST_MEMORY, DRIVER, LOST. */
+ * Fails: INVALID, UNKNOWN_POINTER, WRONG_CAPTURE, OUT_OF_MEMORY (for the event), HOST_MEMORY, DRIVER, LOST. */
 GRANARY_API int granary_record_stream(granary *g, void *ptr, granary_stream stream);
 
 /* The size of a live block as it was rounded up: what may be used.
@@ -355,7 +357,8 @@ GRANARY_API int granary_capture_end(granary *g, granary_capture capture);
 /* ---- streams for programs that do not load CUDA themselves ---------------------------------- */
 
 /* A non-blocking stream of the handle's device, and its end. Destroying waits for nothing.
- * Driver: always.  Capture: allowed.  Fails: INVALID, DRIVER, LOST, HOST_MEMORY. */
+ * Driver: always.  Capture: allowed.  Fails: INVALID, OUT_OF_MEMORY, DRIVER, LOST; destroy also BUSY, as
+ * below. */
 GRANARY_API int granary_stream_create(granary *g, granary_stream *out);
 GRANARY_API int granary_stream_destroy(granary *g, granary_stream stream);
 
@@ -500,7 +503,8 @@ struct granary_shortfall {
 };
 
 /* The last failure on this handle: which call, what was wrong, and for a driver refusal the entry
- * point and its code. shortfall is filled in for OUT_OF_MEMORY, OVER_LIMIT and ADDRESS_SPACE. */
+ * point and its code. shortfall is filled in for OUT_OF_MEMORY, OVER_LIMIT and ADDRESS_SPACE of an
+ * allocation. */
 struct granary_fault {
     size_t struct_size;
     int status;
@@ -545,8 +549,9 @@ GRANARY_API const char *granary_shortage_sentence(int shortage);
 GRANARY_API int granary_explain(const struct granary_shortfall *shortfall, char *buffer, size_t room);
 
 /* Callbacks, on the thread that allocates and with no lock held. They may call any function of
- * granary; what that thread allocates meanwhile calls nobody back. One that another thread is calling
- * may still be under way when granary_callback_remove returns.
+ * granary; what that thread allocates meanwhile calls nobody back, and what they add is called from the
+ * next time on. One that another thread is calling may still be under way when granary_callback_remove
+ * returns.
  * A relief is called at a miss, before memory is taken from the driver or from elsewhere: it may free
  * what the program keeps for later, and returns whether it has freed anything. An observer is called
  * when an allocation has failed for want of memory, before granary_alloc returns.

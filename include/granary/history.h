@@ -26,6 +26,7 @@ struct granary_history_options {
     int stacks;         /* sum of enum granary_stacks. default GRANARY_STACKS_ALL */
     size_t entries;     /* events kept, 64 bytes each; of more, the newest. default 100000 */
 };
+/* Fills in the defaults.  Driver: never.  Capture: allowed.  Fails: never. */
 GRANARY_API void granary_history_options_init(struct granary_history_options *options);
 
 /* From now on history is kept in this way; options may be NULL: the defaults. Events that are kept
@@ -54,8 +55,8 @@ GRANARY_API int granary_get_history(granary *g, struct granary_history *out);
 
 /* What the calling thread says about the blocks it allocates, for all handles: a tag (what the memory
  * is for: "activations") and any text. Both go into events, the tag also into what is known of a
- * live block. "" for none. previous (may be NULL) receives the words before, to put them back. At most
- * GRANARY_TAG_ROOM and GRANARY_METADATA_ROOM bytes with the end; a handle tells 4095 tags apart.
+ * live block. "" for none. previous (may be NULL) receives the words before, to put them back; it may be the
+ * place of the words. At most GRANARY_TAG_ROOM and GRANARY_METADATA_ROOM bytes with the end; a handle tells 4095 tags apart.
  * Driver: never.  Capture: allowed.  Fails: INVALID (NULL, or too long). */
 #define GRANARY_TAG_ROOM 64
 #define GRANARY_METADATA_ROOM 256

@@ -146,8 +146,8 @@ static uint32_t add(struct gr_intern *intern, uint64_t hash, const void *key, si
     struct gr_intern_page *page =
         atomic_load_explicit(&intern->page[number / GR_INTERN_PAGE], memory_order_relaxed);
     atomic_store_explicit(&page->item[number % GR_INTERN_PAGE], item, memory_order_release);
+    atomic_store_explicit(&intern->count, number, memory_order_release); /* before it can be found (I2) */
     fill_slot(atomic_load_explicit(&intern->slots, memory_order_relaxed), hash, number);
-    atomic_store_explicit(&intern->count, number, memory_order_release);
     return number;
 }
 

@@ -8,7 +8,11 @@
  * it are good for as long as the table is. An item may carry a value beside its key, which comes with
  * the first put and is not compared.
  *
- * Invariant: I1 numbers are dense: 1 .. count. A slot table that was outgrown stays for its readers.
+ * Invariants:
+ *      I1  numbers are dense: 1 .. count
+ *      I2  a number that was found is counted, so an array of count + 1 holds all that are known to events
+ * A slot table that was outgrown stays for its readers.
+ *
  * Locks: adding takes a lock of its own (LEAF); finding and reading take none. */
 #ifndef GR_BASE_INTERN_H
 #define GR_BASE_INTERN_H

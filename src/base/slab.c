@@ -20,6 +20,10 @@ void gr_slab_fini(struct gr_slab *slab) {
     *slab = (struct gr_slab){0};
 }
 
+static size_t objects_of_chunk(const struct gr_slab *slab) {
+    return (GR_SLAB_CHUNK - HEADER) / slab->object_size;
+}
+
 bool gr_slab_reserve(struct gr_slab *slab, size_t count) {
     while (slab->spare < count) {
         struct gr_slab_chunk *chunk = gr_host_take(1, GR_SLAB_CHUNK, GR_SLAB_CHUNK);
@@ -29,7 +33,7 @@ bool gr_slab_reserve(struct gr_slab *slab, size_t count) {
         slab->first = chunk;
         slab->chunks++;
         /* Last object first, so that objects are handed out in rising address. */
-        for (size_t n = (GR_SLAB_CHUNK - HEADER) / slab->object_size; n-- > 0;)
+        for (size_t n = objects_of_chunk(slab); n-- > 0;)
             gr_slab_give(slab, (char *)chunk + HEADER + n * slab->object_size);
     }
     return true;
@@ -48,4 +52,8 @@ void gr_slab_give(struct gr_slab *slab, void *object) {
     entry->next = slab->free;
     slab->free = entry;
     slab->spare++;
+}
+
+size_t gr_slab_taken(const struct gr_slab *slab) {
+    return slab->chunks * objects_of_chunk(slab) - slab->spare;
 }

@@ -44,6 +44,9 @@ GR_MUST bool gr_slab_reserve(struct gr_slab *slab, size_t count);
 void *gr_slab_take(struct gr_slab *slab);
 void gr_slab_give(struct gr_slab *slab, void *object);
 
+/* Objects that are taken and not given back. */
+size_t gr_slab_taken(const struct gr_slab *slab);
+
 static inline void *gr_slab_owner(const void *object) {
     return ((struct gr_slab_chunk *)((uintptr_t)object & ~(uintptr_t)(GR_SLAB_CHUNK - 1)))->owner;
 }

@@ -71,6 +71,7 @@ bool gr_callback_begin(struct gr_callbacks *callbacks, struct gr_callback_run *r
     bool may = !running(callbacks);
     if (may) {
         run->thread = gr_thread_number();
+        run->last = callbacks->last_name;
         gr_list_append(&callbacks->running, &run->link);
     }
     gr_lock_give(&callbacks->lock);
@@ -83,11 +84,13 @@ void gr_callback_end(struct gr_callbacks *callbacks, struct gr_callback_run *run
     gr_lock_give(&callbacks->lock);
 }
 
-bool gr_callback_next(struct gr_callbacks *callbacks, bool observers, struct gr_callback *at) {
+bool gr_callback_next(struct gr_callbacks *callbacks, const struct gr_callback_run *run, bool observers,
+                      struct gr_callback *at) {
     bool found = false;
     gr_lock_take(&callbacks->lock);
     GR_LIST_FOR(link, &callbacks->all) {
         const struct gr_callback *callback = callback_of(link);
+        if (callback->name > run->last) break;
         if (callback->name <= at->name || (callback->observer != NULL) != observers) continue;
         *at = *callback;
         found = true;

@@ -30,6 +30,7 @@ struct gr_callback {
 struct gr_callback_run { /* a thread that is calling them; on its stack */
     struct gr_list link;
     uint64_t thread;
+    uint64_t last; /* the newest that there was: one that is added by a call is not called by the same run */
 };
 
 struct gr_callbacks {
@@ -54,7 +55,9 @@ bool gr_callback_relieves(struct gr_callbacks *callbacks);
 /* Around the calls: false when this thread is calling them already, and then nothing else is called. */
 GR_MUST bool gr_callback_begin(struct gr_callbacks *callbacks, struct gr_callback_run *run);
 void gr_callback_end(struct gr_callbacks *callbacks, struct gr_callback_run *run);
-/* Copies the next of the kind: those named above at->name, which starts as 0. False: no more. */
-GR_MUST bool gr_callback_next(struct gr_callbacks *callbacks, bool observers, struct gr_callback *at);
+/* Copies the next of the kind: those named above at->name, which starts as 0, and there when the run began.
+ * False: no more. */
+GR_MUST bool gr_callback_next(struct gr_callbacks *callbacks, const struct gr_callback_run *run,
+                              bool observers, struct gr_callback *at);
 
 #endif

@@ -143,10 +143,17 @@ static struct gr_block *prepare_segment(struct gr_pool *pool) {
     return first;
 }
 
-static void give_tile(struct gr_pool *pool, struct gr_block *first) {
+/* The segment joins its pool; or, when making it has failed, what was prepared for it goes. Returns status. */
+static int settle_segment(struct gr_pool *pool, struct gr_segment *segment, struct gr_block *first,
+                          int status) {
     gr_lock_take(&pool->lock);
-    gr_slab_give(&pool->blocks, first);
+    if (status == GRANARY_OK)
+        gr_pool_add_segment(pool, segment);
+    else if (first)
+        gr_slab_give(&pool->blocks, first);
     gr_lock_give(&pool->lock);
+    if (status != GRANARY_OK) gr_host_give(segment);
+    return status;
 }
 
 static int open_range(granary *g, struct gr_pool *pool, size_t rounded) {
@@ -162,14 +169,7 @@ static int open_range(granary *g, struct gr_pool *pool, size_t rounded) {
     struct gr_block *first = segment ? prepare_segment(pool) : NULL;
     int status = first ? gr_segment_open_expandable(segment, &g->driver, first, bytes, need)
                        : GRANARY_HOST_MEMORY;
-    if (status != GRANARY_OK) {
-        if (first) give_tile(pool, first);
-        gr_host_give(segment);
-        return status;
-    }
-    gr_lock_take(&pool->lock);
-    gr_pool_add_segment(pool, segment);
-    gr_lock_give(&pool->lock);
+    if (settle_segment(pool, segment, first, status) != GRANARY_OK) return status;
     g->address_bytes += segment->size;
     g->ranges++;
     return GRANARY_OK;
@@ -297,14 +297,7 @@ static int grow_classic(granary *g, struct gr_request *r) {
         gr_segment_close(segment, &g->driver);
         status = GRANARY_HOST_MEMORY;
     }
-    if (status != GRANARY_OK) {
-        if (first) give_tile(pool, first);
-        gr_host_give(segment);
-        return status;
-    }
-    gr_lock_take(&pool->lock);
-    gr_pool_add_segment(pool, segment);
-    gr_lock_give(&pool->lock);
+    if (settle_segment(pool, segment, first, status) != GRANARY_OK) return status;
     g->classic_bytes += bytes;
     gr_ledger_segment_alloc(&g->ledger, &pool->tally, segment->base, bytes, &segment->label);
     gr_heap_serve(g, pool, first, r->rounded, r->requested, r->out);

@@ -54,7 +54,6 @@ struct gr_heap {
 struct granary {
     /* constant after opening */
     struct gr_driver driver;
-    char expandable_reason[128];
     bool no_caching;    /* blocks are segments of their own and go when they are freed */
     size_t trim_above;  /* bytes held above which the trimmer gives back what is idle */
     char *oom_snapshot; /* file for a snapshot at out-of-memory, or NULL */
@@ -79,6 +78,7 @@ struct granary {
     struct granary_options settings; /* in force; what follows is made from them (settings.h) */
     struct gr_saved *saved;          /* those that pushes remembered, newest first */
     bool expandable;
+    char expandable_reason[128]; /* why not */
     enum granary_reclaim reclaim;
     size_t extent;            /* usual granules of one */
     double garbage_threshold; /* part of the limit above which what lies idle goes back; 0: never */

@@ -105,17 +105,24 @@ static void look_for_pending(granary *g, struct gr_pool *pool, size_t rounded, s
     gr_lock_give(&pool->lock);
 }
 
-/* Waits for the pending block that helps most: of this pool, else of any, whose memory can be moved. */
+/* Could memory of this heap serve the pool of another, or another of its own, once it is free? */
+static bool can_serve_others(const granary *g, const struct gr_heap *heap) {
+    return gr_reclaim_allowed(heap) && (g->reclaim != GRANARY_RECLAIM_OFF || heap->on_shortage);
+}
+
+/* Waits for the pending block that helps most: of this pool, else of any whose memory can serve it. */
 static enum step wait_for_one(granary *g, struct gr_request *r) {
     struct wanted best = {0};
     if (!gr_defer_quiet(&g->defer) || !any_parked(g)) return NEXT;
     look_for_pending(g, r->pool, r->rounded, &best);
     if (!best.event)
-        GR_HEAP_FOR(heap, g)
+        GR_HEAP_FOR(heap, g) {
+            if (!can_serve_others(g, heap)) continue;
             GR_ROUTE_FOR(route, heap)
                 for (int c = 0; c < GR_POOLS; c++)
                     if (gr_heap_pool(route, c))
                         look_for_pending(g, gr_heap_pool(route, c), r->rounded, &best);
+        }
     if (!best.event) return NEXT;
     gr_growth_try(r, GRANARY_RUNG_WAIT);
     int status = gr_defer_wait(&g->defer, best.event);

@@ -60,11 +60,6 @@ static bool claim_proved(granary *g, struct gr_pool *pool, size_t want, int wait
 
 /* ---- taking for another place ------------------------------------------------------------- */
 
-/* May memory of this heap be unmapped at all? */
-static bool open_to_reclaim(const struct gr_heap *heap) {
-    return heap->users == 0 || !heap->captured;
-}
-
 /* Launches of the graphs of a released heap were not seen: the device is waited for, once. */
 static bool prove_heap(granary *g, struct gr_heap *heap) {
     if (!heap->unproved) return true;
@@ -80,7 +75,7 @@ size_t gr_reclaim_possible(granary *g, size_t enough) {
     size_t sum = 0;
     if (g->reclaim == GRANARY_RECLAIM_OFF || !gr_defer_quiet(&g->defer)) return 0;
     GR_HEAP_FOR(heap, g) {
-        if (!open_to_reclaim(heap)) continue;
+        if (!gr_reclaim_allowed(heap)) continue;
         GR_ROUTE_FOR(route, heap)
             for (int c = 0; c < GR_POOLS && sum < enough; c++) {
                 struct gr_pool *pool = gr_heap_pool(route, c);
@@ -98,7 +93,7 @@ static size_t take_from(granary *g, struct gr_pool *pool, size_t want, int wait,
     struct gr_idle idle;
     size_t granules = 0;
     struct gr_heap *heap = pool ? pool->route->heap : NULL;
-    if (!pool || !pool->expandable || !open_to_reclaim(heap)) return 0;
+    if (!pool || !pool->expandable || !gr_reclaim_allowed(heap)) return 0;
     if (heap->unproved && !(wait && prove_heap(g, heap))) return 0;
     int status;
     if (!claim_proved(g, pool, want * g->extents.granule, wait, &idle, &status)) return 0;
@@ -178,7 +173,7 @@ size_t gr_reclaim_classic(granary *g) {
         GR_ROUTE_FOR(route, heap)
             for (int c = 0; c < GR_POOLS; c++) {
                 struct gr_pool *pool = gr_heap_pool(route, c);
-                size_t bytes = pool && open_to_reclaim(heap) ? release_classic(g, pool) : 0;
+                size_t bytes = pool && gr_reclaim_allowed(heap) ? release_classic(g, pool) : 0;
                 if (bytes > 0) return bytes;
             }
     return 0;
@@ -311,7 +306,7 @@ int gr_reclaim_trim(granary *g, size_t keep, size_t *released) {
         gr_extents_flush(&g->extents, g->extents.cached - gr_min(g->extents.cached, surplus));
     }
     GR_HEAP_FOR(heap, g) {
-        if (!open_to_reclaim(heap) || gr_heap_held(g) <= keep || !prove_heap(g, heap)) continue;
+        if (!gr_reclaim_allowed(heap) || gr_heap_held(g) <= keep || !prove_heap(g, heap)) continue;
         GR_ROUTE_FOR(route, heap)
             for (int c = 0; c < GR_POOLS; c++) {
                 struct gr_pool *pool = gr_heap_pool(route, c);

@@ -19,6 +19,11 @@
 
 #include "heap/heap.h"
 
+/* May memory of this heap be unmapped at all? Not while graphs that hold its addresses may still run. */
+static inline bool gr_reclaim_allowed(const struct gr_heap *heap) {
+    return heap->users == 0 || !heap->captured;
+}
+
 /* Bytes that could be reclaimed, were all streams idle; stops counting at enough. */
 size_t gr_reclaim_possible(granary *g, size_t enough);
 

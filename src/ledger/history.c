@@ -20,6 +20,17 @@ void gr_history_fini(struct gr_history *h) {
     gr_stacks_fini(&h->stacks);
 }
 
+struct gr_history *gr_history_make(void) {
+    struct gr_history *h = gr_host_take(1, sizeof(*h), 64);
+    if (h) gr_history_init(h);
+    return h;
+}
+
+void gr_history_free(struct gr_history *h) {
+    if (h) gr_history_fini(h);
+    gr_host_give(h);
+}
+
 /* ---- telling -------------------------------------------------------------------------------- */
 
 struct gr_note gr_history_enter(struct gr_history *h, bool free, const void *caller) {
@@ -29,9 +40,8 @@ struct gr_note gr_history_enter(struct gr_history *h, bool free, const void *cal
     return gr_stacks_enter(&h->stacks, sources, caller);
 }
 
-uint32_t gr_history_label(void) {
-    const struct gr_note *note = gr_stacks_note();
-    return gr_label(note->stack, note->tag);
+uint32_t gr_history_label(const struct gr_history *h) {
+    return gr_stacks_note(&h->stacks)->label;
 }
 
 static uint64_t now_ns(void) {
@@ -70,7 +80,7 @@ static void write_event(struct gr_history *h, const struct gr_event *event) {
 }
 
 static void tell(struct gr_history *h, enum gr_action action, const struct gr_place *place, uint64_t addr,
-                 uint64_t size, uint32_t stack, uint32_t tag) {
+                 uint64_t size, uint32_t stack, uint32_t tag, uint32_t metadata) {
     if (atomic_load_explicit(&h->level, memory_order_relaxed) < GRANARY_HISTORY_ALLOC) return;
     const struct gr_event event = {.time_ns = now_ns(),
                                    .addr = addr,
@@ -78,21 +88,22 @@ static void tell(struct gr_history *h, enum gr_action action, const struct gr_pl
                                    .place = *place,
                                    .stack = stack,
                                    .tag = tag,
-                                   .metadata = gr_stacks_note()->metadata,
+                                   .metadata = metadata,
                                    .action = action};
     write_event(h, &event);
 }
 
 void gr_history_tell(struct gr_history *h, enum gr_action action, const struct gr_place *place, uint64_t addr,
                      uint64_t size, uint32_t label) {
-    const struct gr_note *note = gr_stacks_note();
-    tell(h, action, place, addr, size, note->stack ? note->stack : gr_label_stack(label),
-         label ? gr_label_tag(label) : note->tag);
+    const struct gr_note *note = gr_stacks_note(&h->stacks);
+    uint32_t stack = gr_label_stack(note->label), tag = gr_label_tag(label ? label : note->label);
+    tell(h, action, place, addr, size, stack ? stack : gr_label_stack(label), tag, note->metadata);
 }
 
 void gr_history_tell_of(struct gr_history *h, enum gr_action action, const struct gr_place *place,
                         uint64_t addr, uint64_t size, uint32_t label) {
-    tell(h, action, place, addr, size, gr_label_stack(label), gr_label_tag(label));
+    tell(h, action, place, addr, size, gr_label_stack(label), gr_label_tag(label),
+         gr_stacks_note(&h->stacks)->metadata);
 }
 
 void gr_history_annotate(struct gr_history *h, enum gr_action action, uint32_t name) {

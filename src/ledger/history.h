@@ -80,11 +80,16 @@ struct gr_history {
 void gr_history_init(struct gr_history *history);
 void gr_history_fini(struct gr_history *history);
 
+/* One on the host, or NULL. Hold no lock: it asks the loader for what can tell stacks, and the loader's lock
+ * may be held by a thread that allocates. */
+struct gr_history *gr_history_make(void);
+void gr_history_free(struct gr_history *history);
+
 /* A call begins; it ends with gr_stacks_leave. free: it gives a block back, which has a stack already. */
 GR_MUST struct gr_note gr_history_enter(struct gr_history *history, bool free, const void *caller);
 
 /* The label of an allocation by the call under way. */
-uint32_t GR_COLD gr_history_label(void);
+uint32_t GR_COLD gr_history_label(const struct gr_history *history);
 
 /* Tells. The stack is the call's own if it noted one, else the label's. */
 void GR_COLD gr_history_tell(struct gr_history *history, enum gr_action action, const struct gr_place *place,

@@ -18,9 +18,7 @@ void gr_ledger_init(struct gr_ledger *ledger) {
 }
 
 void gr_ledger_fini(struct gr_ledger *ledger) {
-    if (!ledger->history) return;
-    gr_history_fini(ledger->history);
-    gr_host_give(ledger->history);
+    gr_history_free(ledger->history);
 }
 
 void gr_ledger_add(struct gr_ledger *ledger, struct gr_tally *tally, enum gr_class class,
@@ -173,7 +171,7 @@ void gr_ledger_segment_alloc(struct gr_ledger *ledger, const struct gr_tally *po
                              size_t bytes, uint32_t *label) {
     memory_add(ledger, pool->class, GR_RESERVED_BYTES, bytes);
     memory_add(ledger, pool->class, GR_SEGMENTS, 1);
-    *label = pool->history ? gr_history_label() : 0;
+    *label = pool->history ? gr_history_label(pool->history) : 0;
     tell(ledger, GR_SEGMENT_ALLOC, pool, addr, bytes, *label);
 }
 
@@ -211,22 +209,15 @@ int gr_ledger_annotate(struct gr_ledger *ledger, bool start, const char *name) {
     return GRANARY_OK;
 }
 
-/* The object, made when it is first needed. */
-static struct gr_history *history_of(struct gr_ledger *ledger) {
-    if (!ledger->history) {
-        ledger->history = gr_host_take(1, sizeof(*ledger->history), 64);
-        if (ledger->history) gr_history_init(ledger->history);
-    }
-    return ledger->history;
-}
-
-int gr_ledger_watch(struct gr_ledger *ledger, int level, int sources, uint64_t room) {
+int gr_ledger_watch(struct gr_ledger *ledger, int level, int sources, uint64_t room,
+                    struct gr_history **fresh) {
     if (level == GRANARY_HISTORY_OFF && !ledger->history) return GRANARY_OK;
-    struct gr_history *history = history_of(ledger);
-    if (!history) return GRANARY_HOST_MEMORY;
+    struct gr_history *history = ledger->history ? ledger->history : *fresh;
     bool exchange = room != history->room;
     struct gr_slot *ring = exchange && room > 0 ? gr_host_take(room, sizeof(*ring), sizeof(void *)) : NULL;
     if (exchange && room > 0 && !ring) return GRANARY_HOST_MEMORY;
+    if (history == *fresh) *fresh = NULL;
+    ledger->history = history;
     atomic_store(&history->sources, sources);
     gr_ledger_stop(ledger);
     if (exchange) ring = gr_history_exchange(history, ring, room);

@@ -112,7 +112,7 @@ GR_MUST static inline bool gr_ledger_alloc(struct gr_tally *tally, uint64_t addr
                                            size_t requested, uint32_t *label) {
     *label = 0;
     if (GR_UNLIKELY(tally->history != NULL)) {
-        *label = gr_history_label();
+        *label = gr_history_label(tally->history);
         gr_history_tell(tally->history, GR_ALLOC, &tally->place, addr, requested, *label);
     }
     tally->up[GR_UP_BYTES] += (int64_t)size;
@@ -160,9 +160,9 @@ void gr_ledger_segment_alloc(struct gr_ledger *ledger, const struct gr_tally *po
 void gr_ledger_segment_free(struct gr_ledger *ledger, const struct gr_tally *pool, uint64_t addr,
                             size_t bytes, uint32_t label);
 /* Idle memory was taken from its place to serve the pool. */
+void gr_ledger_move(struct gr_ledger *ledger, const struct gr_tally *pool, size_t bytes);
 /* Moving took so long: unmapping idle memory, and mapping it anew. */
 void gr_ledger_moving(struct gr_ledger *ledger, uint64_t ns);
-void gr_ledger_move(struct gr_ledger *ledger, const struct gr_tally *pool, size_t bytes);
 void gr_ledger_collect(struct gr_ledger *ledger, size_t bytes); /* on top of what took the memory away */
 /* A snapshot is taken, of so many active bytes. Everything is stopped. */
 void gr_ledger_snapshot(struct gr_ledger *ledger, size_t active);
@@ -172,8 +172,10 @@ GR_MUST int gr_ledger_annotate(struct gr_ledger *ledger, bool start, const char 
 /* ---- keeping history, under the dump lock and the miss lock -------------------------------- */
 
 /* From now on: this level and these stacks; and the last `room` events. What is kept stays, as far as it
- * fits. OK, HOST_MEMORY. */
-GR_MUST int gr_ledger_watch(struct gr_ledger *ledger, int level, int sources, uint64_t room);
+ * fits. *fresh is taken over, and then NULL, when there is no history yet; it may be NULL when there is one
+ * or the level is OFF. OK, HOST_MEMORY. */
+GR_MUST int gr_ledger_watch(struct gr_ledger *ledger, int level, int sources, uint64_t room,
+                            struct gr_history **fresh);
 void gr_ledger_forget(struct gr_ledger *ledger);
 
 /* ---- reading ------------------------------------------------------------------------------ */

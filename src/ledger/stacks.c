@@ -51,8 +51,9 @@ struct gr_note gr_stacks_enter(struct gr_stacks *stacks, int sources, const void
         for (size_t i = c_frames; i < count; i++) word[i] |= GR_STACK_PYTHON;
     }
     self.note = (struct gr_note){
-        .stack = put(stacks, &stacks->stacks, word, count * sizeof(word[0])),
-        .tag = put(stacks, &stacks->tags, self.tag, strlen(self.tag)),
+        .of = stacks,
+        .label = gr_label(put(stacks, &stacks->stacks, word, count * sizeof(word[0])),
+                          put(stacks, &stacks->tags, self.tag, strlen(self.tag))),
         .metadata = put(stacks, &stacks->texts, self.metadata, strlen(self.metadata)),
     };
     return before;
@@ -62,8 +63,9 @@ void gr_stacks_leave(struct gr_note before) {
     self.note = before;
 }
 
-const struct gr_note *gr_stacks_note(void) {
-    return &self.note;
+const struct gr_note *gr_stacks_note(const struct gr_stacks *stacks) {
+    static const struct gr_note nothing;
+    return self.note.of == stacks ? &self.note : &nothing;
 }
 
 uint32_t gr_stacks_text(struct gr_stacks *stacks, const char *text) {
@@ -78,12 +80,14 @@ const char *gr_stacks_word(const struct gr_intern *table, uint32_t number, char 
     return buffer;
 }
 
+/* text and previous may be the same place. */
 static int set(char *mine, const char *text, size_t room, char *previous) {
+    char fresh[GRANARY_METADATA_ROOM] = "";
     size_t size = strnlen(text, room);
     if (size == room) return GRANARY_INVALID;
+    memcpy(fresh, text, size);
     if (previous) memcpy(previous, mine, room);
-    memset(mine, 0, room);
-    memcpy(mine, text, size);
+    memcpy(mine, fresh, room);
     return GRANARY_OK;
 }
 

@@ -43,20 +43,6 @@ struct gr_stacks {
 void gr_stacks_init(struct gr_stacks *stacks);
 void gr_stacks_fini(struct gr_stacks *stacks);
 
-/* What is known of a call. */
-struct gr_note {
-    uint32_t stack, tag, metadata;
-};
-
-/* A call begins that events may be told of: its note is made. sources: GRANARY_STACKS_*, of which the
- * stack is taken; caller: the address that the public function returns to. Returns the note of the call
- * that this one is made in (by a callback), which leave puts back. */
-GR_MUST struct gr_note gr_stacks_enter(struct gr_stacks *stacks, int sources, const void *caller);
-void gr_stacks_leave(struct gr_note before);
-
-/* The note of the call under way; all 0 outside of one. */
-const struct gr_note *gr_stacks_note(void);
-
 static inline uint32_t gr_label(uint32_t stack, uint32_t tag) {
     return stack | tag << GR_LABEL_STACK_BITS;
 }
@@ -66,6 +52,21 @@ static inline uint32_t gr_label_stack(uint32_t label) {
 static inline uint32_t gr_label_tag(uint32_t label) {
     return label >> GR_LABEL_STACK_BITS;
 }
+
+/* What is known of a call. */
+struct gr_note {
+    const struct gr_stacks *of; /* whose numbers these are: the thread may be in calls on several handles */
+    uint32_t label, metadata;
+};
+
+/* A call begins that events may be told of: its note is made. sources: GRANARY_STACKS_*, of which the
+ * stack is taken; caller: the address that the public function returns to. Returns the note of the call
+ * that this one is made in (by a callback), which leave puts back. */
+GR_MUST struct gr_note gr_stacks_enter(struct gr_stacks *stacks, int sources, const void *caller);
+void gr_stacks_leave(struct gr_note before);
+
+/* The note of the call under way on this handle; all 0 outside of one. */
+const struct gr_note *gr_stacks_note(const struct gr_stacks *stacks);
 
 /* The number of a text; 0 for the empty one, or when there is no room. */
 uint32_t gr_stacks_text(struct gr_stacks *stacks, const char *text);

@@ -6,7 +6,7 @@
  *      a block here        |xxxxxx|                                       pins nothing more
  *      a block here        |xxxxxxxxx|                                    pins one extent more
  *
- * Where memory is short, a block goes where it pins least, so that what is idle stays free to move.
+ * In a sparing pool (pool.h), a block goes where it pins least, so that what is idle stays free to move.
  *
  * Locks: the pool's. */
 #ifndef GR_POOL_PIN_H

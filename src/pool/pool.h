@@ -10,7 +10,7 @@
  * have given it the same address; whatever else comes settles the recent block first. When the index
  * has not changed since best fit handed out this very block, that is so without looking.
  *
- * A sparing pool, one of a device that is nearly full, looks at a few blocks from the best fit on, and
+ * A sparing pool, one of a device that is nearly full or of a handle that moves memory eagerly, looks at a few blocks from the best fit on, and
  * takes the one that keeps the least memory from moving (pin.h).
  *
  * The one door to the free index and the hole index: every block enters by gr_pool_put or
@@ -55,7 +55,7 @@ struct gr_pool {
     struct gr_slab blocks;
     struct gr_segment **segments; /* sorted by base */
     size_t segment_count, segment_room;
-    bool sparing;            /* memory is short: blocks go where they pin least */
+    bool sparing;            /* blocks go where they pin least */
     struct gr_block *recent; /* freed last: FREE, in no index, or NULL */
     struct gr_block *taken;  /* handed out last by best fit, */
     uint64_t taken_changes;  /* free.changes just after that */

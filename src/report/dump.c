@@ -11,11 +11,6 @@
 
 /* ---- blocks and segments ---------------------------------------------------------------------- */
 
-static size_t tiles_of(const struct gr_pool *pool) {
-    const size_t each = (GR_SLAB_CHUNK - 64) / pool->blocks.object_size;
-    return pool->blocks.chunks * each - pool->blocks.spare;
-}
-
 /* Tiles of all pools. Everything is stopped, or the sum is a guess. */
 static size_t count_tiles(granary *g, bool stopped) {
     size_t sum = 0;
@@ -25,7 +20,7 @@ static size_t count_tiles(granary *g, bool stopped) {
                 struct gr_pool *pool = gr_heap_pool(route, c);
                 if (!pool) continue;
                 if (!stopped) gr_lock_take(&pool->lock);
-                sum += tiles_of(pool);
+                sum += gr_slab_taken(&pool->blocks);
                 if (!stopped) gr_lock_give(&pool->lock);
             }
     return sum;
@@ -136,10 +131,16 @@ void gr_dump_read_history(granary *g, struct granary_history *out) {
 
 int gr_dump_record(granary *g, int level, int stacks, size_t entries) {
     gr_lock_take(&g->dump);
+    bool first = level != GRANARY_HISTORY_OFF && !g->ledger.history;
+    gr_lock_give(&g->dump);
+    struct gr_history *fresh = first ? gr_history_make() : NULL;
+    if (first && !fresh) return GRANARY_HOST_MEMORY;
+    gr_lock_take(&g->dump);
     gr_lock_take(&g->miss);
-    int status = gr_ledger_watch(&g->ledger, level, stacks, entries);
+    int status = gr_ledger_watch(&g->ledger, level, stacks, entries, &fresh);
     gr_lock_give(&g->miss);
     gr_lock_give(&g->dump);
+    gr_history_free(fresh); /* another thread was first, or the ring was too large */
     return status;
 }
 
@@ -180,6 +181,7 @@ static int take(granary *g, bool with_events, struct gr_dump *out) {
         out->settings = g->settings;
         out->limit = g->limit;
         out->expandable = g->expandable;
+        memcpy(out->expandable_reason, g->expandable_reason, sizeof(out->expandable_reason));
     }
     gr_lock_give(&g->miss);
     clock_gettime(CLOCK_REALTIME, &t);

@@ -42,6 +42,7 @@ struct gr_dump {
     struct granary_options settings; /* in force */
     size_t limit;                    /* bytes of physical memory that may be held */
     bool expandable;                 /* new segments are */
+    char expandable_reason[128];     /* why not */
 };
 
 /* with_events: the history too, and tell it of the snapshot. OK, HOST_MEMORY. */

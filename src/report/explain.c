@@ -158,12 +158,12 @@ static void say_stream(const struct text *t, granary_stream stream) {
         say(t, "stream %p", (void *)stream);
 }
 
-/* Streams as long as no tags or stacks are known. */
+/* Tags or stacks where they are known, and the first streams. */
 static void say_holders(const struct text *t, const struct granary_shortfall *s) {
     size_t shown = gr_min(s->stream_count, 3);
     for (size_t i = 0; i < GR_COUNT(s->holders) && s->holders[i].bytes > 0; i++)
-        say(t, "  %s holds %s in %zu blocks\n", s->holders[i].name, SIZE(s->holders[i].bytes),
-            s->holders[i].blocks);
+        say(t, "  %.*s holds %s in %zu blocks\n", (int)sizeof(s->holders[i].name) - 1, s->holders[i].name,
+            SIZE(s->holders[i].bytes), s->holders[i].blocks);
     for (size_t i = 0; i < shown; i++) {
         const struct granary_shortfall_stream *row = &s->streams[i];
         say(t, "  ");

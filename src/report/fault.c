@@ -27,8 +27,10 @@ static void add_refusal(struct granary_fault *fault, struct gr_driver *driver) {
 int gr_fault_keep(granary *g, struct granary_fault *fault) {
     switch (fault->status) {
     case GRANARY_DRIVER:
-    case GRANARY_LOST:
-    case GRANARY_UNSUPPORTED: add_refusal(fault, &g->driver); break;
+    case GRANARY_LOST: add_refusal(fault, &g->driver); break;
+    case GRANARY_UNSUPPORTED: /* of ours, when there are words already */
+        if (!fault->text[0]) add_refusal(fault, &g->driver);
+        break;
     default: break;
     }
     if (!fault->text[0])

@@ -81,8 +81,11 @@ void gr_holders_fill(granary *g, struct granary_shortfall *shortfall) {
     enum { MOST = GR_COUNT(shortfall->holders) + 1 }; /* one may be unknown */
     struct granary_holder holders[MOST];
     size_t count = 0, known = 0;
-    if (!g->ledger.history) return;
-    bool tags = atomic_load(&g->ledger.history->stacks.tags.count) > 0;
+    gr_lock_take(&g->dump); /* it may be made just now */
+    const struct gr_history *history = g->ledger.history;
+    gr_lock_give(&g->dump);
+    if (!history) return;
+    bool tags = atomic_load(&history->stacks.tags.count) > 0;
     if (gr_holders_read(g, tags ? GRANARY_BY_TAG : GRANARY_BY_STACK, holders, MOST, &count) != GRANARY_OK)
         return;
     for (size_t i = 0; i < count && known < GR_COUNT(shortfall->holders); i++)

@@ -2,6 +2,7 @@
  * Snapshots in files. */
 #include "report/save.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -9,15 +10,29 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/host.h"
 #include "base/text.h"
+
+/* Opens a file beside path that nobody else has: threads, processes, and machines that share the folder may
+ * be writing the same one. Its name goes to part. */
+static int open_part(const char *path, char *part, size_t room) {
+    enum { TRIES = 16 };
+    int fd = -1;
+    for (int i = 0; i < TRIES && fd < 0; i++) {
+        int length =
+            snprintf(part, room, "%s.%d.%llx.part", path, (int)getpid(), (unsigned long long)gr_clock_ns());
+        if (length < 0 || (size_t)length >= room) return -1;
+        fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd < 0 && errno != EEXIST) return -1;
+    }
+    return fd;
+}
 
 int gr_save_snapshot(granary *g, enum granary_format format, const struct granary_fault *fault,
                      const char *path) {
     char part[PATH_MAX];
-    int length = snprintf(part, sizeof(part), "%s.%d.part", path, (int)getpid());
-    if (length < 0 || (size_t)length >= sizeof(part)) return GRANARY_WRITE;
-    int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    int fd = open_part(path, part, sizeof(part));
     if (fd < 0) return GRANARY_WRITE;
     int status = gr_snapshot_write(g, format, fault, gr_sink_to_fd, &fd);
     if (close(fd) != 0 && status == GRANARY_OK) status = GRANARY_WRITE;
@@ -28,6 +43,7 @@ int gr_save_snapshot(granary *g, enum granary_format format, const struct granar
 
 bool gr_save_prepare(granary *g, const char *option) {
     const char *path = option ? option : getenv("GRANARY_OOM_SNAPSHOT");
+    g->settings.oom_snapshot = NULL;
     if (!path || !path[0]) return true;
     size_t size = strlen(path) + 1;
     g->oom_snapshot = gr_host_take(size, 1, sizeof(void *));

@@ -89,7 +89,7 @@ static void put_facts(struct gr_writer *w, const granary *g, const struct gr_dum
     gr_writer_put_int(w, "total_bytes", (int64_t)facts->total_bytes);
     gr_writer_put_int(w, "granule_bytes", (int64_t)facts->granule);
     gr_writer_put_bool(w, "expandable_segments", dump->expandable);
-    gr_writer_put_text(w, "expandable_reason", g->expandable_reason);
+    gr_writer_put_text(w, "expandable_reason", dump->expandable_reason);
     gr_writer_put_bool(w, "simulated", g->driver.simulated);
     gr_writer_end(w);
 }

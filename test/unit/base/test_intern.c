@@ -2,6 +2,7 @@
  * Equal bytes have one number, from whatever thread they come; what stands behind a number never moves. */
 #include <check.h>
 #include <pthread.h>
+#include <sched.h>
 #include <string.h>
 
 #include "base/intern.h"
@@ -105,6 +106,28 @@ START_TEST(threads_that_put_the_same_keys_get_the_same_numbers) {
 }
 END_TEST
 
+enum { FOLLOWED = 50000 };
+
+static void *put_in_order(void *argument) {
+    for (uint64_t k = 1; k <= FOLLOWED; k++) (void)gr_intern_put(&intern, &k, sizeof k, NULL, 0);
+    return argument;
+}
+
+START_TEST(a_number_that_was_found_is_counted_already) {
+    pthread_t thread;
+    uint32_t beyond = 0;
+    ck_assert_int_eq(pthread_create(&thread, NULL, put_in_order, NULL), 0);
+    for (uint64_t k = 1; k <= FOLLOWED; k++) {
+        uint32_t number;
+        for (unsigned spins = 1; (number = gr_intern_find(&intern, &k, sizeof k)) == 0; spins++)
+            if (spins % 1000 == 0) sched_yield();
+        beyond += number > atomic_load(&intern.count);
+    }
+    pthread_join(thread, NULL);
+    ck_assert_uint_eq(beyond, 0);
+}
+END_TEST
+
 Suite *suite_intern(void) {
     Suite *suite = suite_create("intern");
     TCase *cases = tcase_create("intern");
@@ -115,6 +138,7 @@ Suite *suite_intern(void) {
     tcase_add_test(cases, when_the_numbers_are_used_up_what_is_known_is_found_still);
     tcase_add_test(cases, an_item_larger_than_an_arena_is_kept);
     tcase_add_test(cases, threads_that_put_the_same_keys_get_the_same_numbers);
+    tcase_add_test(cases, a_number_that_was_found_is_counted_already);
     suite_add_tcase(suite, cases);
     return suite;
 }

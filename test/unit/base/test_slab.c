@@ -23,6 +23,7 @@ static void teardown(void) {
 
 START_TEST(a_new_slab_holds_no_memory) {
     ck_assert_uint_eq(slab.spare, 0);
+    ck_assert_uint_eq(gr_slab_taken(&slab), 0);
     ck_assert_uint_eq(slab.chunks, 0);
 }
 END_TEST
@@ -56,6 +57,7 @@ END_TEST
 START_TEST(fresh_objects_are_zero_behind_the_link) {
     ck_assert(gr_slab_reserve(&slab, 1));
     const char *object = gr_slab_take(&slab);
+    ck_assert_uint_eq(gr_slab_taken(&slab), 1);
     for (size_t i = sizeof(struct gr_slab_free); i < SIZE; i++) ck_assert_int_eq(object[i], 0);
 }
 END_TEST

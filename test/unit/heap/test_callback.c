@@ -112,6 +112,26 @@ START_TEST(a_relief_may_call_anything_and_is_not_called_by_what_it_allocates) {
 }
 END_TEST
 
+static int relief_once(granary *handle, size_t size, granary_stream stream, void *context) {
+    (void)size, (void)stream, (void)context;
+    ck_assert_int_lt(++seen.count, 5);
+    RAN(granary_callback_remove(handle, seen.name));
+    RAN(granary_relief_add(handle, relief_once, NULL, &seen.name)); /* for the next miss */
+    return 0;
+}
+
+START_TEST(what_a_callback_adds_is_called_from_the_next_miss_on) {
+    open_card();
+    seen = (struct call){0};
+    RAN(granary_relief_add(g, relief_once, NULL, &seen.name));
+    fixture_free(g, fixture_alloc(g, 3 * GR_MIB, a));
+    ck_assert_int_eq(seen.count, 1);
+    fixture_free(g, fixture_alloc(g, 6 * GR_MIB, a));
+    ck_assert_int_eq(seen.count, 2);
+    captures_close();
+}
+END_TEST
+
 /* ---- observers -------------------------------------------------------------------------------- */
 
 static struct granary_shortfall told;
@@ -209,6 +229,7 @@ Suite *suite_callback(void) {
     TCase *cases = tcase_create("callback");
     tcase_add_test(cases, reliefs_are_called_at_a_miss_in_the_order_of_their_adding_and_not_at_a_hit);
     tcase_add_test(cases, a_relief_may_call_anything_and_is_not_called_by_what_it_allocates);
+    tcase_add_test(cases, what_a_callback_adds_is_called_from_the_next_miss_on);
     tcase_add_test(cases, observers_see_the_facts_of_a_failure_once_it_can_be_read);
     tcase_add_test(cases, what_cannot_be_called_is_refused);
     tcase_add_test(cases, callbacks_come_and_go_while_others_allocate);

@@ -206,6 +206,30 @@ START_TEST(in_a_capture_nothing_is_waited_for_moved_or_given_back) {
 }
 END_TEST
 
+/* Pending in another pool: of a graph, whose memory stays, or of any while nothing is moved. */
+START_TEST(a_pending_block_whose_memory_cannot_serve_is_not_waited_for) {
+    bool of_graph = _i < 2;
+    if (!of_graph) reclaim = GRANARY_RECLAIM_OFF;
+    open_card(64, _i % 2, true);
+    granary_pool pool = captures_pool();
+    granary_scope scope;
+    if (of_graph) {
+        struct capture capture = captures_begin(pool, a, RELAXED);
+        (void)captures_end(&capture, GR_CU_SUCCESS);
+    }
+    RAN(granary_scope_begin(g, pool, NULL, NULL, &scope));
+    (void)pend(48 * GR_MIB, 1);
+    RAN(granary_scope_end(g, scope));
+    uint64_t waited = waits();
+    ck_assert(!has(rungs_of_failure(40 * GR_MIB, a), GRANARY_RUNG_WAIT));
+    ck_assert_uint_eq(waits(), waited);
+    granary_sim_run_all();
+    RAN(granary_pool_release(g, pool));
+    reclaim = GRANARY_RECLAIM_PRESSURE;
+    captures_close();
+}
+END_TEST
+
 START_TEST(what_no_state_of_the_device_can_hold_disturbs_nobody) {
     granary_callback name;
     open_card(64, _i, false);
@@ -295,6 +319,7 @@ Suite *suite_rungs(void) {
     tcase_add_test(cases, segments_that_no_growth_can_take_are_trimmed_when_that_is_enough);
     tcase_add_loop_test(cases, without_reclaim_nothing_idle_is_touched, 0, 2);
     tcase_add_loop_test(cases, in_a_capture_nothing_is_waited_for_moved_or_given_back, 0, 2);
+    tcase_add_loop_test(cases, a_pending_block_whose_memory_cannot_serve_is_not_waited_for, 0, 4);
     tcase_add_loop_test(cases, what_no_state_of_the_device_can_hold_disturbs_nobody, 0, 2);
     tcase_add_loop_test(cases, a_limit_may_change_at_any_time_and_holds_from_then_on, 0, 2);
     tcase_add_loop_test(cases, case_26_what_was_dealt_with_is_no_failure_of_a_later_call, 0, 2);

@@ -170,13 +170,20 @@ static void without_vmm(struct granary_sim_config *sim, struct granary_options *
 
 START_TEST(what_the_device_cannot_do_is_told_as_the_devices_and_refused_when_asked_for_again) {
     struct granary_option_info info = {.struct_size = sizeof info};
+    void *ptr;
     g = fixture_open(without_vmm);
     struct granary_options options = settings();
     ck_assert_int_eq(granary_options_effective(&options, 0, &info), GRANARY_OK);
     ck_assert_str_eq(info.value, "False");
     ck_assert_str_eq(info.origin, "device");
-    ck_assert_int_eq(granary_update_options(g, "expandable_segments:True", NULL), GRANARY_UNSUPPORTED);
+    gr_tap_fail(&g->driver.tap, GR_ENTRY_cuMemAlloc, 1, 1, GR_CU_UNKNOWN);
+    ck_assert_int_eq(granary_alloc(g, 512, NULL, &ptr), GRANARY_DRIVER);
+    ck_assert_str_eq(fixture_fault(g).driver_call, "cuMemAlloc");
+    struct granary_option_error error;
+    ck_assert_int_eq(granary_update_options(g, "expandable_segments:True", &error), GRANARY_UNSUPPORTED);
     ck_assert_ptr_nonnull(strstr(fixture_fault(g).text, "expandable segments are not available"));
+    ck_assert_str_eq(error.text, fixture_fault(g).text);
+    ck_assert_str_eq(fixture_fault(g).driver_call, ""); /* the driver was not asked */
     ck_assert_int_eq(granary_update_options(g, "max_split_size_mb:64", NULL), GRANARY_OK);
     fixture_close(g);
 }

@@ -128,7 +128,7 @@ START_TEST(the_stack_is_the_calls_own_or_else_that_of_the_block) {
     resize(8);
     ck_assert_int_eq(gr_stacks_set_tag("first", NULL), GRANARY_OK);
     struct gr_note before = gr_history_enter(&history, false, NULL);
-    uint32_t label = gr_history_label();
+    uint32_t label = gr_history_label(&history);
     ck_assert_uint_ne(gr_label_tag(label), 0);
     gr_history_tell(&history, GR_ALLOC, &place, 1, 1, label);
     gr_stacks_leave(before);
@@ -143,21 +143,32 @@ START_TEST(the_stack_is_the_calls_own_or_else_that_of_the_block) {
         ck_assert_uint_eq(event[i].stack, gr_label_stack(label));
         ck_assert_uint_eq(event[i].tag, gr_label_tag(label));
     }
-    ck_assert_uint_eq(gr_stacks_note()->tag, 0);
+    ck_assert_uint_eq(gr_stacks_note(&history.stacks)->label, 0);
 }
 END_TEST
 
 START_TEST(a_note_inside_of_a_call_gives_the_outer_one_back) {
     ck_assert_int_eq(gr_stacks_set_tag("outer", NULL), GRANARY_OK);
     struct gr_note first = gr_history_enter(&history, false, NULL);
-    uint32_t outer = gr_stacks_note()->tag;
+    uint32_t outer = gr_stacks_note(&history.stacks)->label;
     ck_assert_int_eq(gr_stacks_set_tag("inner", NULL), GRANARY_OK);
     struct gr_note second = gr_history_enter(&history, false, NULL);
-    ck_assert_uint_ne(gr_stacks_note()->tag, outer);
+    ck_assert_uint_ne(gr_stacks_note(&history.stacks)->label, outer);
     gr_stacks_leave(second);
-    ck_assert_uint_eq(gr_stacks_note()->tag, outer);
+    ck_assert_uint_eq(gr_stacks_note(&history.stacks)->label, outer);
     gr_stacks_leave(first);
-    ck_assert_uint_eq(gr_stacks_note()->tag, 0);
+    ck_assert_uint_eq(gr_stacks_note(&history.stacks)->label, 0);
+    ck_assert_int_eq(gr_stacks_set_tag("", NULL), GRANARY_OK);
+}
+END_TEST
+
+START_TEST(a_tag_may_be_exchanged_in_place) {
+    char tag[GRANARY_TAG_ROOM] = "inside";
+    ck_assert_int_eq(gr_stacks_set_tag("around", NULL), GRANARY_OK);
+    ck_assert_int_eq(gr_stacks_set_tag(tag, tag), GRANARY_OK);
+    ck_assert_str_eq(tag, "around");
+    ck_assert_int_eq(gr_stacks_set_tag(tag, tag), GRANARY_OK);
+    ck_assert_str_eq(tag, "inside");
     ck_assert_int_eq(gr_stacks_set_tag("", NULL), GRANARY_OK);
 }
 END_TEST
@@ -271,6 +282,7 @@ Suite *suite_history(void) {
     tcase_add_test(cases, time_rises_and_the_action_stays_what_it_was);
     tcase_add_test(cases, the_stack_is_the_calls_own_or_else_that_of_the_block);
     tcase_add_test(cases, a_note_inside_of_a_call_gives_the_outer_one_back);
+    tcase_add_test(cases, a_tag_may_be_exchanged_in_place);
     tcase_add_test(cases, a_writer_waits_for_the_one_a_round_before);
     tcase_add_test(cases, a_slot_that_is_being_written_is_not_read);
     tcase_add_test(cases, writers_a_whole_round_apart_leave_the_newest_events);

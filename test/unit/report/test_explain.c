@@ -209,6 +209,18 @@ START_TEST(the_longest_explanation_fits) {
 }
 END_TEST
 
+/* Facts of another process, which are not to be trusted. */
+START_TEST(a_name_without_an_end_is_cut) {
+    struct granary_shortfall s = facts();
+    char room[8192];
+    memset(&s.holders[0], 'w', sizeof s.holders[0]);
+    ck_assert_int_eq(granary_explain(&s, room, sizeof room), GRANARY_OK);
+    const char *name = strstr(room, "  ww");
+    ck_assert_ptr_nonnull(name);
+    ck_assert_uint_eq(strspn(name + 2, "w"), sizeof s.holders[0].name - 1);
+}
+END_TEST
+
 Suite *suite_explain(void) {
     Suite *suite = suite_create("explain");
     TCase *cases = tcase_create("explain");
@@ -227,6 +239,7 @@ Suite *suite_explain(void) {
     tcase_add_test(cases, holders_and_streams_are_named_the_largest_first);
     tcase_add_test(cases, explanations_are_cut_to_fit_and_bad_arguments_refused);
     tcase_add_test(cases, the_longest_explanation_fits);
+    tcase_add_test(cases, a_name_without_an_end_is_cut);
     suite_add_tcase(suite, cases);
     return suite;
 }

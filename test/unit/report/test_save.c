@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Snapshots in files, and those that an out-of-memory writes by itself. */
 #include <check.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#include <granary/options.h>
 
 #include "base/base.h"
 #include "support/fixture.h"
@@ -75,12 +80,158 @@ START_TEST(a_file_that_cannot_be_written_changes_nothing) {
 }
 END_TEST
 
+/* ---- who is in the middle of something else ---------------------------------------------------- */
+
+static void two_devices(struct granary_sim_config *sim, struct granary_options *options) {
+    sim->devices = 2;
+    sim->memory_bytes = 256 * GR_MIB;
+    options->history = GRANARY_HISTORY_ALL;
+    options->history_stacks = GRANARY_STACKS_C;
+}
+
+static void snapshot_other(granary *failed, const struct granary_shortfall *shortfall, void *other) {
+    (void)failed, (void)shortfall;
+    written_clear(&written);
+    ck_assert_int_eq(granary_snapshot(other, GRANARY_PICKLE, written_take, &written), GRANARY_OK);
+}
+
+START_TEST(an_observer_may_take_a_snapshot_of_another_handle) {
+    struct granary_options options;
+    granary_callback name;
+    void *ptr;
+    fixture_open_sim(two_devices, &options);
+    g = fixture_open_handle(&options, 0);
+    granary *other = fixture_open_handle(&options, 1);
+    ck_assert_int_eq(granary_observer_add(g, snapshot_other, other, &name), GRANARY_OK);
+    ck_assert_int_eq(granary_set_tag("of device 0", NULL), GRANARY_OK);
+    ck_assert_int_eq(granary_set_metadata("step 1", NULL), GRANARY_OK);
+    ck_assert_int_eq(granary_alloc(g, GR_GIB, NULL, &ptr), GRANARY_OUT_OF_MEMORY);
+    ck_assert_int_eq(granary_set_tag("", NULL), GRANARY_OK);
+    ck_assert_int_eq(granary_set_metadata("", NULL), GRANARY_OK);
+    const struct value *top = written_read(&written, GRANARY_PICKLE);
+    const struct value *trace = value_get(top, "device_traces")->items.at[1];
+    ck_assert_uint_eq(trace->items.count,
+                      1); /* the snapshot itself: numbers of the other handle say nothing here */
+    ck_assert_str_eq(written_text(trace->items.at[0], "action"), "snapshot");
+    ck_assert_str_eq(written_text(trace->items.at[0], "user_metadata"), "");
+    ck_assert_uint_eq(value_get(trace->items.at[0], "frames")->items.count, 0);
+    fixture_close_handle(other);
+    fixture_close(g);
+}
+END_TEST
+
+/* ---- one name, many writers --------------------------------------------------------------------- */
+
+enum { SAVES = 20 };
+
+static void *save_often(void *handle) {
+    for (int i = 0; i < SAVES; i++)
+        ck_assert_int_eq(granary_snapshot_file(handle, GRANARY_JSON, path), GRANARY_OK);
+    return NULL;
+}
+
+/* Fails the test unless all of one snapshot is there. */
+static void read_whole(void) {
+    char piece[4096];
+    FILE *file = fopen(path, "rb");
+    ck_assert_ptr_nonnull(file);
+    written_clear(&written);
+    for (size_t size; (size = fread(piece, 1, sizeof piece, file)) > 0;) written_take(&written, piece, size);
+    fclose(file);
+    (void)written_read(&written, GRANARY_JSON);
+}
+
+START_TEST(of_two_threads_that_write_one_file_each_leaves_a_whole_one) {
+    pthread_t thread;
+    snprintf(path, sizeof path, "/tmp/granary-test-%d-both.json", (int)getpid());
+    g = fixture_open(NULL);
+    for (size_t i = 0; i < 200; i++) (void)fixture_alloc(g, 5000, NULL);
+    ck_assert_int_eq(granary_snapshot_file(g, GRANARY_JSON, path), GRANARY_OK);
+    ck_assert_int_eq(pthread_create(&thread, NULL, save_often, g), 0);
+    for (int i = 0; i < SAVES; i++) {
+        ck_assert_int_eq(granary_snapshot_file(g, GRANARY_JSON, path), GRANARY_OK);
+        read_whole();
+    }
+    pthread_join(thread, NULL);
+    unlink(path);
+    fixture_close(g);
+}
+END_TEST
+
+/* ---- while others change what is told ----------------------------------------------------------- */
+
+static void *fail_often(void *argument) {
+    void *ptr;
+    for (int i = 0; i < 5; i++) {
+        ck_assert_int_eq(granary_alloc(g, 8 * GR_GIB, NULL, &ptr), GRANARY_OUT_OF_MEMORY);
+        written_clear(&written);
+        ck_assert_int_eq(granary_snapshot(g, GRANARY_JSON, written_take, &written), GRANARY_OK);
+    }
+    return argument;
+}
+
+START_TEST(history_may_begin_and_settings_change_while_failures_are_told) {
+    struct granary_history_options history;
+    granary_history_options_init(&history);
+    history.stacks = GRANARY_STACKS_NONE;
+    for (int i = 0; i < 10; i++) {
+        pthread_t thread;
+        g = fixture_open(NULL);
+        ck_assert_int_eq(pthread_create(&thread, NULL, fail_often, NULL), 0);
+        ck_assert_int_eq(granary_update_options(g, "expandable_segments:False", NULL), GRANARY_OK);
+        ck_assert_int_eq(granary_record_history(g, &history), GRANARY_OK);
+        ck_assert_int_eq(granary_update_options(g, "expandable_segments:True", NULL), GRANARY_OK);
+        ck_assert_int_eq(granary_update_options(g, "expandable_segments:False", NULL), GRANARY_OK);
+        pthread_join(thread, NULL);
+        const char *reason =
+            written_text(written_read(&written, GRANARY_JSON), "granary.facts.expandable_reason");
+        ck_assert_msg(!*reason || strcmp(reason, "switched off") == 0, "%s", reason);
+        fixture_close(g);
+    }
+}
+END_TEST
+
+static atomic_bool inside;
+
+/* The loader's lock is held around this. */
+static int alloc_inside(struct dl_phdr_info *info, size_t size, void *context) {
+    void *ptr;
+    (void)info, (void)size, (void)context;
+    atomic_store(&inside, true);
+    usleep(50000);
+    ck_assert_int_eq(granary_alloc(g, GR_MIB, NULL, &ptr), GRANARY_OK);
+    return 1;
+}
+
+static void *visit_objects(void *argument) {
+    (void)dl_iterate_phdr(alloc_inside, NULL);
+    return argument;
+}
+
+START_TEST(history_may_begin_while_a_thread_allocates_under_the_lock_of_the_loader) {
+    struct granary_history_options history;
+    pthread_t thread;
+    granary_history_options_init(&history);
+    history.stacks = GRANARY_STACKS_NONE; /* an unwinder is looked for all the same */
+    g = fixture_open(NULL);
+    ck_assert_int_eq(pthread_create(&thread, NULL, visit_objects, NULL), 0);
+    while (!atomic_load(&inside)) usleep(100);
+    ck_assert_int_eq(granary_record_history(g, &history), GRANARY_OK);
+    pthread_join(thread, NULL);
+    fixture_close(g);
+}
+END_TEST
+
 Suite *suite_save(void) {
     Suite *suite = suite_create("save");
     TCase *cases = tcase_create("save");
     tcase_add_checked_fixture(cases, NULL, teardown);
     tcase_add_loop_test(cases, an_out_of_memory_writes_its_snapshot, 0, 2);
     tcase_add_test(cases, a_file_that_cannot_be_written_changes_nothing);
+    tcase_add_test(cases, an_observer_may_take_a_snapshot_of_another_handle);
+    tcase_add_test(cases, of_two_threads_that_write_one_file_each_leaves_a_whole_one);
+    tcase_add_test(cases, history_may_begin_and_settings_change_while_failures_are_told);
+    tcase_add_test(cases, history_may_begin_while_a_thread_allocates_under_the_lock_of_the_loader);
     suite_add_tcase(suite, cases);
     return suite;
 }

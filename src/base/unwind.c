@@ -12,6 +12,19 @@
 #endif
 #endif
 
+/* The address and thread sanitizers look through what libunwind keeps for each thread, also after it has
+ * gone, and crash. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
 enum { OURS = 12, MOST = 256 }; /* frames between here and the caller, at most; and in all */
 
 void gr_unwind_open(struct gr_unwind *unwind) {
@@ -20,7 +33,7 @@ void gr_unwind_open(struct gr_unwind *unwind) {
     *unwind = (struct gr_unwind){.walk = backtrace, .name = "backtrace"};
 #endif
     /* Never closed: it keeps what it knows for each thread until that ends. */
-    void *library = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
+    void *library = SANITIZED ? NULL : dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
     void *walk = library ? dlsym(library, "unw_backtrace") : NULL;
     if (!walk) return;
     memcpy(&unwind->walk, &walk, sizeof(walk));

@@ -329,7 +329,7 @@ size_t gr_reclaim_shed(granary *g, size_t keep) {
         return gr_extents_flush(&g->extents, g->extents.cached - gr_min(g->extents.cached, part)) *
                g->extents.granule;
     GR_HEAP_FOR(heap, g) {
-        if (!open_to_reclaim(heap) || heap->unproved) continue;
+        if (!gr_reclaim_allowed(heap) || heap->unproved) continue;
         GR_ROUTE_FOR(route, heap)
             for (int c = GR_POOLS; c-- > 0 && bytes == 0;) {
                 struct gr_pool *pool = gr_heap_pool(route, c);

@@ -482,7 +482,8 @@ int granary_get_driver_calls(granary *g, struct granary_driver_calls *out) {
 /* ---- shortfalls and callbacks --------------------------------------------------------------- */
 
 enum granary_shortage granary_shortage_of(const struct granary_shortfall *shortfall) {
-    return shortfall ? gr_explain_kind(shortfall) : GRANARY_SHORTAGE_FULL;
+    return shortfall && shortfall->struct_size >= sizeof(*shortfall) ? gr_explain_kind(shortfall)
+                                                                     : GRANARY_SHORTAGE_FULL;
 }
 
 const char *granary_shortage_name(int shortage) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The public functions on history, snapshots and summaries: arguments, and the words of failures. */
+#include <errno.h>
 #include <string.h>
 
 #include "base/host.h"
@@ -110,7 +111,11 @@ int granary_snapshot_file(granary *g, enum granary_format format, const char *pa
     if (status != GRANARY_OK) return status;
     if (!path || !path[0]) return gr_fault_fail(g, call, GRANARY_INVALID, "path is NULL or empty");
     status = gr_save_snapshot(g, format, NULL, path);
-    if (status == GRANARY_WRITE) return gr_fault_fail(g, call, status, "%s could not be written", path);
+    if (status == GRANARY_WRITE) {
+        char why[64];
+        return gr_fault_fail(g, call, status, "%s could not be written: %s", path,
+                             strerror_r(errno, why, sizeof(why)));
+    }
     return status == GRANARY_OK ? GRANARY_OK : gr_fault_fail(g, call, status, "%s", "");
 }
 

@@ -536,7 +536,7 @@ enum granary_shortage {
 #undef GRANARY_SHORTAGE_ENUM
 };
 
-/* The kind, "GRANARY_SHORTAGE_FULL" and its sentence; never NULL, also for what is no kind.
+/* The kind (FULL of what is no shortfall), its name "GRANARY_SHORTAGE_FULL" and its sentence; never NULL.
  * Driver: never.  Capture: allowed.  Fails: never. */
 GRANARY_API enum granary_shortage granary_shortage_of(const struct granary_shortfall *shortfall);
 GRANARY_API const char *granary_shortage_name(int shortage);

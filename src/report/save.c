@@ -22,7 +22,10 @@ static int open_part(const char *path, char *part, size_t room) {
     for (int i = 0; i < TRIES && fd < 0; i++) {
         int length =
             snprintf(part, room, "%s.%d.%llx.part", path, (int)getpid(), (unsigned long long)gr_clock_ns());
-        if (length < 0 || (size_t)length >= room) return -1;
+        if (length < 0 || (size_t)length >= room) {
+            errno = ENAMETOOLONG;
+            return -1;
+        }
         fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (fd < 0 && errno != EEXIST) return -1;
     }
@@ -37,7 +40,11 @@ int gr_save_snapshot(granary *g, enum granary_format format, const struct granar
     int status = gr_snapshot_write(g, format, fault, gr_sink_to_fd, &fd);
     if (close(fd) != 0 && status == GRANARY_OK) status = GRANARY_WRITE;
     if (status == GRANARY_OK && rename(part, path) != 0) status = GRANARY_WRITE;
-    if (status != GRANARY_OK) (void)unlink(part);
+    if (status != GRANARY_OK) {
+        int why = errno;
+        (void)unlink(part);
+        errno = why;
+    }
     return status;
 }
 

@@ -7,7 +7,7 @@
 
 #include "report/snapshot.h"
 
-/* OK, HOST_MEMORY, WRITE. */
+/* OK, HOST_MEMORY, or WRITE: errno says why. */
 GR_MUST int gr_save_snapshot(granary *g, enum granary_format format, const struct granary_fault *fault,
                              const char *path);
 

@@ -552,7 +552,8 @@ START_TEST(bad_arguments_and_writers_are_told) {
     ck_assert_int_eq(granary_snapshot(g, GRANARY_JSON, refuse, NULL), GRANARY_WRITE);
     ck_assert_int_eq(granary_snapshot(g, GRANARY_JSON, allocate, NULL), GRANARY_OK);
     ck_assert_int_eq(granary_snapshot_file(g, GRANARY_JSON, "/nowhere/at/all.json"), GRANARY_WRITE);
-    ck_assert_str_eq(fixture_fault(g).text, "/nowhere/at/all.json could not be written");
+    ck_assert_str_eq(fixture_fault(g).text,
+                     "/nowhere/at/all.json could not be written: No such file or directory");
     ck_assert_int_eq(granary_snapshot_file(g, GRANARY_JSON, ""), GRANARY_INVALID);
     granary_history_options_init(&options);
     options.level = 4;

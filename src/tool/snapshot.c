@@ -12,10 +12,20 @@
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
+/* First byte that is no blank, or 0. */
+static char first_of(const char *bytes, size_t length) {
+    size_t at = 0;
+    while (at < length && strchr(" \t\r\n", bytes[at]) != NULL && bytes[at] != 0) at++;
+    return at < length ? bytes[at] : '\0';
+}
+
 bool snapshot_looks_like(const char *bytes, size_t length) {
-    /* PROTO of protocols 2 to 5, or how protocols 0 and 1 begin a dict, or JSON. No trace starts so. */
-    return length > 0 && ((unsigned char)bytes[0] == 0x80 || strchr("(}{", bytes[0]) != NULL) &&
-           bytes[0] != 0;
+    /* PROTO of protocols 2 to 5, or how protocols 0 and 1 begin a dict, or what they name code with; or
+     * JSON. No trace starts so: its letters stand alone. */
+    if (length == 0) return false;
+    if ((unsigned char)bytes[0] == 0x80 || bytes[0] == '(' || bytes[0] == '}') return true;
+    if (length > 1 && (bytes[0] == 'c' || bytes[0] == 'i') && first_of(bytes + 1, 1) != 0) return true;
+    return first_of(bytes, length) == '{';
 }
 
 /* Each operation is an entry; a block's number stands for its address. */
@@ -76,7 +86,7 @@ static int from_data(const char *path, const char *bytes, size_t length, struct 
         problem_set(problem, "%s: out of memory", path);
         return -1;
     }
-    if (bytes[0] == '{')
+    if (first_of(bytes, length) == '{')
         rc = unjson(path, bytes, length, &values, &root, problem);
     else
         rc = unpickle(path, bytes, length, &values, &root, problem);

@@ -149,6 +149,9 @@ hurt() {
     expect 2 "^granary explain: bad\\.pickle: $2" explain bad.pickle
 }
 hurt '\200\004cos\nsystem\n(S"id"\ntR.' 'byte 2: the opcode GLOBAL could run code; only plain data is read$'
+hurt 'cos\nsystem\n(S"id"\ntR.' 'byte 0: the opcode GLOBAL could run code; only plain data is read$'
+hurt '(S"id"\nios\nsystem\n.' 'byte [0-9]*: the opcode INST could run code; only plain data is read$'
+hurt ' \n{"segments":[]}' 'the snapshot is empty'
 hurt '\200\002}q' 'byte 3: BINPUT needs 1 bytes and the file has 0 more'
 hurt '}.' 'this is plain data but no snapshot'
 hurt '{"segments":[]}' 'the snapshot is empty'

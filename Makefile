@@ -236,10 +236,12 @@ guard: $(B)/bench/guard ## Instructions of the main shapes under callgrind, held
 check: unit prop fault fuzz-corpus snapshot-check abi tool-check doc-check check-install ## Run every test that needs no GPU.
 test: check ## The same as check.
 
+# The address sanitizer guesses where the thread-local storage of loaded libraries lies, and crashes when it
+# looks for leaks where a guess was wrong: it is not to guess.
 # Check kills a test after 4 seconds; sanitizers are slower than that is meant for.
 scale := $(if $(filter asan ubsan tsan cov debug,$(V)),10,4)
 run = GRANARY_TEST_FAKES=$(abspath $(B)/test/fake) GRANARY_TEST_GOLDEN=$(abspath test/golden) CK_TIMEOUT_MULTIPLIER=$(scale) \
-      ASAN_OPTIONS=$${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=0} \
+      ASAN_OPTIONS=$${ASAN_OPTIONS:-detect_leaks=1}:abort_on_error=0:intercept_tls_get_addr=0 \
       TSAN_OPTIONS=$${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
 
 unit: $(B)/test/unit/runner $(fakes) ## Run the unit tests.

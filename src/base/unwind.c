@@ -12,12 +12,11 @@
 #endif
 #endif
 
-/* The address and thread sanitizers look through what libunwind keeps for each thread, also after it has
- * gone, and crash. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+/* The thread sanitizer crashes when a thread ends on which libunwind took stacks. */
+#if defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#if __has_feature(thread_sanitizer)
 #define SANITIZED 1
 #endif
 #endif

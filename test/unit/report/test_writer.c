@@ -191,7 +191,7 @@ START_TEST(what_is_remembered_is_the_same_value_again) {
 END_TEST
 
 START_TEST(more_words_than_are_known_are_written_out) {
-    static char word[GR_WRITER_WORDS][8];
+    static char word[GR_WRITER_WORDS][16];
     begin(GRANARY_PICKLE);
     gr_writer_list(&w);
     for (int round = 0; round < 2; round++)

@@ -286,7 +286,11 @@ Suite *suite_history(void) {
     tcase_add_test(cases, a_writer_waits_for_the_one_a_round_before);
     tcase_add_test(cases, a_slot_that_is_being_written_is_not_read);
     tcase_add_test(cases, writers_a_whole_round_apart_leave_the_newest_events);
-    tcase_add_test(cases, a_reader_among_writers_sees_whole_events_in_the_order_of_each_thread);
     suite_add_tcase(suite, cases);
+    TCase *threads = tcase_create("threads"); /* valgrind runs one at a time, and they wait for each other */
+    tcase_set_tags(threads, "large");
+    tcase_add_checked_fixture(threads, setup, teardown);
+    tcase_add_test(threads, a_reader_among_writers_sees_whole_events_in_the_order_of_each_thread);
+    suite_add_tcase(suite, threads);
     return suite;
 }

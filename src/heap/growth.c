@@ -110,8 +110,6 @@ static int supply(granary *g, struct gr_request *r, size_t need, struct gr_list 
             if (status != GRANARY_OUT_OF_MEMORY) return status;
             free_bytes = gr_growth_device_free(g);
             if (free_bytes >= want * granule) free_bytes = 0; /* says it has, and gives none */
-        } else {
-            free_bytes = room * granule;
         }
         if (g->reject_early) return status;
         if (!asked && !enough_idle(g, r, need * granule - gr_min(need * granule, free_bytes))) return status;

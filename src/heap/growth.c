@@ -245,13 +245,14 @@ static int back(granary *g, struct gr_request *r, struct gr_growth *growth, stru
     return status;
 }
 
-static int grow_on_range(granary *g, struct gr_request *r) {
+/* Makes room for a block of so many bytes, not less than the request. */
+static int grow_by(granary *g, struct gr_request *r, size_t bytes) {
     struct gr_pool *pool = r->pool;
     struct gr_growth growth = {0};
     struct gr_list loose;
     size_t ranges = g->ranges;
-    r->missing = gr_align_down(r->rounded + g->extents.granule - 1, g->extents.granule);
-    int status = plan(g, pool, r->rounded, &growth);
+    r->missing = gr_align_down(bytes + g->extents.granule - 1, g->extents.granule);
+    int status = plan(g, pool, bytes, &growth);
     if (status == GRANARY_OK) r->missing = growth.missing * g->extents.granule;
     if (status != GRANARY_OK || growth.missing == 0) return status;
     gr_list_init(&loose);
@@ -266,6 +267,14 @@ static int grow_on_range(granary *g, struct gr_request *r) {
     if (status != GRANARY_OK && g->ranges > ranges)
         gr_reclaim_close_empty(g, pool); /* the one opened for it */
     return status;
+}
+
+static int grow_on_range(granary *g, struct gr_request *r) {
+    const size_t limit = gr_min(g->limit, g->driver.facts.total_bytes);
+    size_t least = gr_backing_least(g->extents.held, granules_of(g, limit), g->extent) * g->extents.granule;
+    bool more = least > r->rounded && g->reclaim != GRANARY_RECLAIM_EAGER;
+    if (more && grow_by(g, r, least) == GRANARY_OK) return GRANARY_OK;
+    return grow_by(g, r, r->rounded);
 }
 
 /* ---- growing by classic segments ---------------------------------------------------------- */

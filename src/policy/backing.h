@@ -23,6 +23,10 @@ struct gr_backing {
 /* Granules of the next extent, 1 .. need. */
 size_t gr_backing_next(const struct gr_backing *b);
 
+/* Granules that a growth brings at least, so that a row of small requests takes one growth: a 256th of what
+ * is held, up to an extent, on a card with room. */
+size_t gr_backing_least(size_t held, size_t limit, size_t usual);
+
 /* Is memory so short that blocks should go where they pin least? From seven eighths of the limit on. */
 static inline bool gr_backing_short(size_t held, size_t limit) {
     return held >= limit - limit / 8;

@@ -19,6 +19,10 @@ static void of_64_mib(struct granary_sim_config *sim, struct granary_options *op
     (void)options;
     sim->memory_bytes = 64 * GR_MIB;
 }
+static void of_64_gib(struct granary_sim_config *sim, struct granary_options *options) {
+    (void)options;
+    sim->memory_bytes = (size_t)64 << 30;
+}
 static void manual_classic(struct granary_sim_config *sim, struct granary_options *options) {
     manual_64_mib(sim, options);
     options->expandable_segments = 0;
@@ -85,6 +89,44 @@ START_TEST(memory_that_is_known_idle_goes_before_memory_that_must_be_waited_for)
     ck_assert_ptr_eq(fixture_alloc(g, 20 * GR_MIB, a), p); /* untouched */
     ck_assert_int_eq(granary_sim_release(a), GRANARY_OK);
     ck_assert_int_eq(granary_stream_destroy(g, c), GRANARY_OK);
+    close_all();
+}
+END_TEST
+
+START_TEST(moving_stops_when_enough_is_free) {
+    open_with(of_64_gib);
+    const uint64_t probes = calls(GR_ENTRY_cuMemUnmap);
+    void *p = fixture_alloc(g, 100 * GR_MIB, a); /* one extent, too big for what follows */
+    fixture_free(g, p);
+    void *q = fixture_alloc(g, 60 * GR_MIB, a);
+    (void)fixture_alloc(g, 30 * GR_MIB, a);
+    fixture_free(g, q);
+    (void)fixture_alloc(g, 50 * GR_MIB, b); /* the idle memory of a is one piece with a live block in it */
+    ck_assert_int_eq(reserved(), 150 * (int64_t)GR_MIB);
+    p = fixture_alloc(g, 100 * GR_MIB, b);
+    fixture_free(g, p);
+    (void)fixture_alloc(g, 20 * GR_MIB, a); /* in the hole of its own */
+    ck_assert_uint_eq(calls(GR_ENTRY_cuMemUnmap), probes);
+    (void)fixture_alloc(g, 90 * GR_MIB, a); /* takes 100 of b, and makes what is missing beside 10 */
+    ck_assert_uint_eq(calls(GR_ENTRY_cuMemUnmap), probes + 1);
+    ck_assert_int_eq(reserved(), 230 * (int64_t)GR_MIB);
+    close_all();
+}
+END_TEST
+
+START_TEST(a_small_growth_brings_more_and_if_it_cannot_what_is_asked_for) {
+    open_with(of_64_gib);
+    (void)fixture_alloc(g, (size_t)4 << 30, a);
+    ck_assert_int_eq(reserved(), (int64_t)4 << 30);
+    (void)fixture_alloc(g, 2 * GR_MIB, a);
+    ck_assert_int_eq(reserved(), ((int64_t)4 << 30) + 8 * (int64_t)GR_MIB);
+    uint64_t creates = calls(GR_ENTRY_cuMemCreate);
+    for (int i = 0; i < 3; i++) (void)fixture_alloc(g, 2 * GR_MIB, a);
+    ck_assert_uint_eq(calls(GR_ENTRY_cuMemCreate), creates);
+    gr_tap_fail(&g->driver.tap, GR_ENTRY_cuMemCreate, 1, 1, GR_CU_OUT_OF_MEMORY);
+    (void)fixture_alloc(g, 2 * GR_MIB, a);
+    ck_assert_int_eq(reserved(), ((int64_t)4 << 30) + 10 * (int64_t)GR_MIB);
+    ck_assert_int_eq(fixture_stats(g).out_of_memory, 0);
     close_all();
 }
 END_TEST
@@ -251,6 +293,8 @@ Suite *suite_reclaim(void) {
     TCase *cases = tcase_create("reclaim");
     tcase_add_test(cases, memory_under_pending_work_is_waited_for_and_only_then_moved);
     tcase_add_test(cases, memory_that_is_known_idle_goes_before_memory_that_must_be_waited_for);
+    tcase_add_test(cases, moving_stops_when_enough_is_free);
+    tcase_add_test(cases, a_small_growth_brings_more_and_if_it_cannot_what_is_asked_for);
     tcase_add_test(cases, holes_between_live_blocks_of_the_pool_itself_are_used_first);
     tcase_add_test(cases, small_blocks_give_their_idle_granules_to_large_ones);
     tcase_add_test(cases, a_live_byte_pins_its_granule_and_no_more);

@@ -43,12 +43,41 @@ START_TEST(a_growth_that_outweighs_all_there_was_takes_few_large_extents) {
     ck_assert_uint_le(extents_of(16 * 512, 0, 4), 4); /* 16 GiB, the first of all */
     ck_assert_uint_le(extents_of(16 * 512, 12 * 512, 4), 8);
     ck_assert_uint_le(extents_of(2048, 4096, 4), 2); /* half as much again */
-    ck_assert_uint_le(extents_of(512, 8 * 512, 4),
-                      9); /* small beside what is there: by quarters, to 141 MiB */
-    ck_assert_uint_eq(extents_of(64, 8 * 512, 4), 4); /* and not below 32 MiB, */
-    ck_assert_uint_eq(extents_of(64, 30 * 512, 4), 4);
-    ck_assert_uint_eq(extents_of(512, 60 * 512, 4), 128); /* on a card with room */
-    ck_assert_uint_eq(extents_of(512, 0, 1), 512);        /* asked for */
+    ck_assert_uint_eq(extents_of(512, 0, 1), 512);   /* asked for */
+}
+END_TEST
+
+START_TEST(a_growth_that_is_small_beside_what_is_there_comes_in_sixths) {
+    ck_assert_uint_eq(extents_of(1536, 8 * 512, 4), 21); /* of at most 141 MiB, */
+    ck_assert_uint_eq(extents_of(360, 8 * 512, 4), 6);
+    ck_assert_uint_eq(extents_of(96, 8 * 512, 4), 4); /* at least 48 MiB */
+    ck_assert_uint_eq(extents_of(360, 30 * 512, 4), 6);
+    ck_assert_uint_eq(extents_of(24, 30 * 512, 4), 6);    /* or the usual, */
+    ck_assert_uint_eq(extents_of(512, 60 * 512, 4), 128); /* which is all there is beyond a quarter */
+}
+END_TEST
+
+START_TEST(small_blocks_get_granules_but_on_a_card_with_room) {
+    struct gr_backing b = {
+        .need = 5, .whole = 5, .held = 72192 / 4, .limit = 72192, .usual = 4, .class = GR_SMALL};
+    ck_assert_uint_eq(gr_backing_next(&b), 4);
+    b.held++;
+    ck_assert_uint_eq(gr_backing_next(&b), 1);
+    b.held = 0;
+    b.usual = 2; /* asked for */
+    ck_assert_uint_eq(gr_backing_next(&b), 1);
+}
+END_TEST
+
+START_TEST(a_growth_brings_a_little_more_on_a_large_card_with_room) {
+    ck_assert_uint_eq(gr_backing_least(72192 / 4, 72192, 4), 4);
+    ck_assert_uint_eq(gr_backing_least(72192 / 4 + 1, 72192, 4), 0);
+    ck_assert_uint_eq(gr_backing_least(512, 72192, 4), 2); /* of 1 GiB, 4 MiB */
+    ck_assert_uint_eq(gr_backing_least(255, 72192, 4), 0);
+    ck_assert_uint_eq(gr_backing_least(1024, 8192, 4), 2);
+    ck_assert_uint_eq(gr_backing_least(1024, 4095, 4), 0); /* a small card */
+    ck_assert_uint_eq(gr_backing_least(72192 / 4, 72192, 2), 0);
+    ck_assert_uint_eq(gr_backing_least(0, SIZE_MAX, 4), 0);
 }
 END_TEST
 
@@ -98,6 +127,9 @@ Suite *suite_backing(void) {
     TCase *cases = tcase_create("backing");
     tcase_add_test(cases, an_extent_has_at_least_one_granule_and_at_most_the_need);
     tcase_add_test(cases, a_growth_that_outweighs_all_there_was_takes_few_large_extents);
+    tcase_add_test(cases, a_growth_that_is_small_beside_what_is_there_comes_in_sixths);
+    tcase_add_test(cases, small_blocks_get_granules_but_on_a_card_with_room);
+    tcase_add_test(cases, a_growth_brings_a_little_more_on_a_large_card_with_room);
     tcase_add_test(cases, the_last_sixth_of_a_card_comes_in_granules);
     tcase_add_test(cases, no_extent_is_more_than_a_small_part_of_a_small_card);
     tcase_add_test(cases, a_margin_is_earned_by_what_moves_and_bounded);

@@ -18,6 +18,7 @@
 #define GR_UNLIKELY(x) __builtin_expect(!!(x), 0)
 /* On the path of a hit, or far from it, whatever the compiler would choose. */
 #define GR_INLINE inline __attribute__((always_inline))
+#define GR_NOINLINE __attribute__((noinline))
 #define GR_COLD __attribute__((cold, noinline))
 #define GR_PRINTF(words, first) __attribute__((format(printf, words, first)))
 #define GR_COUNT(array) (sizeof(array) / sizeof((array)[0]))

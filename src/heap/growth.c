@@ -134,22 +134,22 @@ static void put_all(granary *g, struct gr_list *loose) {
 
 /* Takes what a new segment needs from the pool: its place in the list, and its first tile. */
 static struct gr_block *prepare_segment(struct gr_pool *pool) {
-    gr_lock_take(&pool->lock);
+    gr_pool_lock(pool);
     bool reserved = gr_pool_reserve_segment(pool) && gr_slab_reserve(&pool->blocks, 1);
     struct gr_block *first = reserved ? gr_slab_take(&pool->blocks) : NULL;
-    gr_lock_give(&pool->lock);
+    gr_pool_unlock(pool);
     return first;
 }
 
 /* The segment joins its pool; or, when making it has failed, what was prepared for it goes. Returns status. */
 static int settle_segment(struct gr_pool *pool, struct gr_segment *segment, struct gr_block *first,
                           int status) {
-    gr_lock_take(&pool->lock);
+    gr_pool_lock(pool);
     if (status == GRANARY_OK)
         gr_pool_add_segment(pool, segment);
     else if (first)
         gr_slab_give(&pool->blocks, first);
-    gr_lock_give(&pool->lock);
+    gr_pool_unlock(pool);
     if (status != GRANARY_OK) gr_host_give(segment);
     return status;
 }
@@ -176,11 +176,11 @@ static int open_range(granary *g, struct gr_pool *pool, size_t rounded) {
 static int plan(granary *g, struct gr_pool *pool, size_t rounded, struct gr_growth *growth) {
     const size_t most = gr_min(g->limit, g->driver.facts.total_bytes);
     for (;;) {
-        gr_lock_take(&pool->lock);
+        gr_pool_lock(pool);
         pool->sparing = g->reclaim == GRANARY_RECLAIM_EAGER ||
                         gr_backing_short(gr_heap_held(g) + rounded, most);
         int status = gr_grow_plan(pool, rounded, growth);
-        gr_lock_give(&pool->lock);
+        gr_pool_unlock(pool);
         if (status != GRANARY_OUT_OF_MEMORY) return status;
         status = open_range(g, pool, rounded);
         if (status != GRANARY_OK) return status;
@@ -250,9 +250,9 @@ static int grow_on_range(granary *g, struct gr_request *r) {
     r->moved = 0;
     r->moving_ns = 0;
     status = rejects(g, r->missing) ? GRANARY_OVER_LIMIT : back(g, r, &growth, &loose);
-    gr_lock_take(&pool->lock);
+    gr_pool_lock(pool);
     gr_grow_finish(pool, &growth);
-    gr_lock_give(&pool->lock);
+    gr_pool_unlock(pool);
     put_all(g, &loose);
     gr_ledger_moving(&g->ledger, r->moving_ns);
     if (status != GRANARY_OK && g->ranges > ranges)

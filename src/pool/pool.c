@@ -12,18 +12,16 @@
 enum { LOOKS = 8 };
 
 void gr_pool_init(struct gr_pool *pool, enum gr_class class, struct gr_address_table *table,
-                  const struct gr_sizing *sizing, struct gr_ledger *ledger) {
-    gr_lock_init(&pool->lock, GR_RANK_POOL);
+                  const struct gr_sizing *sizing) {
     pool->class = class;
     pool->table = table;
     pool->sizing = sizing;
     gr_slab_init(&pool->blocks, sizeof(struct gr_block), pool);
-    gr_ledger_add(ledger, &pool->tally, class, &pool->lock);
 }
 
 void gr_pool_assign(struct gr_pool *pool, struct gr_stream *stream, struct gr_route *route, uint64_t heap,
                     bool expandable, bool no_split) {
-    gr_lock_take(&pool->lock);
+    gr_pool_lock(pool);
     GR_ASSERT(pool->segment_count == 0, "P2");
     pool->stream = stream;
     pool->route = route;
@@ -31,12 +29,11 @@ void gr_pool_assign(struct gr_pool *pool, struct gr_stream *stream, struct gr_ro
     pool->expandable = expandable && !no_split;
     pool->no_split = no_split;
     pool->sparing = false;
-    gr_lock_give(&pool->lock);
+    gr_pool_unlock(pool);
 }
 
-void gr_pool_fini(struct gr_pool *pool, struct gr_ledger *ledger) {
+void gr_pool_fini(struct gr_pool *pool) {
     GR_ASSERT(pool->segment_count == 0, "P2");
-    gr_ledger_remove(ledger, &pool->tally);
     gr_slab_fini(&pool->blocks);
     gr_host_give(pool->segments);
 }

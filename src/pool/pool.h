@@ -24,8 +24,9 @@
  *      P4  the address table knows every LIVE block
  *      P5  at most one FREE block is in no index: the recent one
  *
- * Locks: the pool's own lock guards everything below "under lock". Adding and removing segments also
- * needs the miss lock. A hit takes this lock and no other. */
+ * Locks: one lock for the two pools of a stream, small and large, in the account that their tallies share
+ * (ledger.h). It guards everything below "under lock". Adding and removing segments also needs the miss
+ * lock. A hit takes this lock and no other. */
 #ifndef GR_POOL_POOL_H
 #define GR_POOL_POOL_H
 
@@ -39,12 +40,10 @@
 struct gr_route;
 
 struct gr_pool {
-    struct gr_lock lock;
     /* constant */
     enum gr_class class;
     struct gr_address_table *table;
     const struct gr_sizing *sizing;
-    struct gr_pool *spare_next; /* a pool that serves nobody, waiting to be assigned */
     /* constant while the pool is assigned; written under both locks */
     bool expandable;          /* grows on ranges; else by classic segments */
     bool no_split;            /* every block is a classic segment */
@@ -63,11 +62,25 @@ struct gr_pool {
     struct gr_index holes;
 };
 
-/* pool is zeroed memory. */
+/* The pools of a stream of a heap. They come, are handed on and go together. */
+struct gr_pool_pair {
+    struct gr_account account;
+    struct gr_pool pool[GR_CLASSES];
+    struct gr_pool_pair *next; /* of those that serve nobody, waiting to be assigned */
+};
+
+/* pool is zeroed memory but for its tally, which is in the ledger. */
 void gr_pool_init(struct gr_pool *pool, enum gr_class class, struct gr_address_table *table,
-                  const struct gr_sizing *sizing, struct gr_ledger *ledger);
+                  const struct gr_sizing *sizing);
 /* The pool has no segments any more. */
-void gr_pool_fini(struct gr_pool *pool, struct gr_ledger *ledger);
+void gr_pool_fini(struct gr_pool *pool);
+
+static inline void gr_pool_lock(struct gr_pool *pool) {
+    gr_lock_take(&pool->tally.account->lock);
+}
+static inline void gr_pool_unlock(struct gr_pool *pool) {
+    gr_lock_give(&pool->tally.account->lock);
+}
 
 /* Gives a pool without segments to a stream of a heap, by its name. Pools are handed on, never freed before the
  * end: a block pointer that has gone stale finds a pool, and fails cleanly. */
@@ -104,13 +117,16 @@ void gr_pool_retake(struct gr_pool *pool, struct gr_block *b, size_t rounded, si
 
 /* The recent block, if any, is joined with its neighbours and indexed like all others. */
 void gr_pool_settle(struct gr_pool *pool);
-/* A LIVE block becomes FREE and the recent one. Cannot fail. */
-static inline void gr_pool_free(struct gr_pool *pool, struct gr_block *b) {
-    if (pool->recent) gr_pool_settle(pool);
+/* A LIVE block becomes FREE and the recent one, where there is none. Cannot fail. */
+static inline void gr_pool_free_first(struct gr_pool *pool, struct gr_block *b) {
     gr_block_become(b, GR_BLOCK_FREE);
     pool->recent = b;
     __builtin_prefetch(b->prev); /* settling it will look at both */
     __builtin_prefetch(b->next);
+}
+static inline void gr_pool_free(struct gr_pool *pool, struct gr_block *b) {
+    if (pool->recent) gr_pool_settle(pool);
+    gr_pool_free_first(pool, b);
 }
 /* A PENDING or MOVING block becomes FREE, joined and indexed. Cannot fail. */
 void gr_pool_put(struct gr_pool *pool, struct gr_block *b);

@@ -19,9 +19,9 @@ static size_t count_tiles(granary *g, bool stopped) {
             for (int c = 0; c < GR_POOLS; c++) {
                 struct gr_pool *pool = gr_heap_pool(route, c);
                 if (!pool) continue;
-                if (!stopped) gr_lock_take(&pool->lock);
+                if (!stopped) gr_pool_lock(pool);
                 sum += gr_slab_taken(&pool->blocks);
-                if (!stopped) gr_lock_give(&pool->lock);
+                if (!stopped) gr_pool_unlock(pool);
             }
     return sum;
 }
@@ -138,6 +138,10 @@ int gr_dump_record(granary *g, int level, int stacks, size_t entries) {
     gr_lock_take(&g->dump);
     gr_lock_take(&g->miss);
     int status = gr_ledger_watch(&g->ledger, level, stacks, entries, &fresh);
+    if (atomic_load(&g->ledger.watching))
+        atomic_fetch_or(&g->routing, GR_WATCHED);
+    else
+        atomic_fetch_and(&g->routing, ~(unsigned)GR_WATCHED);
     gr_lock_give(&g->miss);
     gr_lock_give(&g->dump);
     gr_history_free(fresh); /* another thread was first, or the ring was too large */

@@ -20,7 +20,9 @@ void lone_pool_open(struct lone_pool *lone, enum gr_class class, bool expandable
     gr_ledger_init(&lone->ledger);
     gr_stream_init(&lone->stream, GR_CU_STREAM_LEGACY);
     memset(&lone->pool, 0, sizeof lone->pool);
-    gr_pool_init(&lone->pool, class, &lone->table, &lone->sizing, &lone->ledger);
+    gr_ledger_add(&lone->ledger, &lone->account, class == GR_SMALL ? &lone->pool.tally : &lone->other,
+                  class == GR_SMALL ? &lone->other : &lone->pool.tally);
+    gr_pool_init(&lone->pool, class, &lone->table, &lone->sizing);
     gr_pool_assign(&lone->pool, &lone->stream, NULL, 0, expandable, false);
 }
 
@@ -38,7 +40,8 @@ static void close_segment(struct lone_pool *lone, struct gr_segment *segment) {
 
 void lone_pool_close(struct lone_pool *lone) {
     while (lone->pool.segment_count > 0) close_segment(lone, lone->pool.segments[0]);
-    gr_pool_fini(&lone->pool, &lone->ledger);
+    gr_ledger_remove(&lone->ledger, &lone->account);
+    gr_pool_fini(&lone->pool);
     gr_stream_fini(&lone->stream, &lone->driver);
     gr_table_fini(&lone->table);
     gr_extents_flush(&lone->extents, 0);
@@ -111,8 +114,7 @@ struct gr_block *lone_pool_take(struct lone_pool *lone, size_t size, size_t piec
 void lone_pool_put(struct lone_pool *lone, struct gr_block *b) {
     gr_table_clear(&lone->table, b);
     b->epoch = gr_stream_epoch(&lone->stream);
-    gr_ledger_free_requested(&lone->pool.tally, b->addr, b->size, b->u.live.requested, 0);
-    gr_ledger_free_completed(&lone->pool.tally, b->addr, b->size, b->u.live.requested, 0);
+    gr_ledger_free(&lone->pool.tally, b->addr, b->size, b->u.live.requested, 0);
     gr_pool_put(&lone->pool, b);
 }
 

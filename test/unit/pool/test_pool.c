@@ -228,10 +228,15 @@ END_TEST
 
 START_TEST(a_tally_that_disagrees_with_the_tiles_breaks_p3) {
     struct gr_block *b = lone_pool_take(&lone, 4 * GR_MIB, 1);
-    for (int f = 0; f < GR_FIGURES; f++) {
-        lone.pool.tally.left[f]++;
+    for (int n = 0; n < GR_COUNTS; n++) {
+        lone.pool.tally.room.left[n]++;
         ck_assert_str_eq(lone_pool_check(&lone), "P3");
-        lone.pool.tally.left[f]--;
+        lone.pool.tally.room.left[n]--;
+    }
+    for (int n = 0; n < GR_TWOFOLD; n++) {
+        lone.pool.tally.waiting[n]++;
+        ck_assert_str_eq(lone_pool_check(&lone), "P3");
+        lone.pool.tally.waiting[n]--;
     }
     b->u.live.requested--;
     ck_assert_str_eq(lone_pool_check(&lone), "P3");

@@ -233,7 +233,7 @@ static int fail_alloc(granary *g, int status, size_t size, const struct granary_
     return gr_fault_keep(g, &fault);
 }
 
-static int alloc(granary *g, size_t size, granary_stream stream, void **out) {
+static GR_INLINE int alloc(granary *g, size_t size, granary_stream stream, void **out) {
     struct granary_shortfall shortfall;
     int status = gr_heap_routes(g) ? gr_heap_alloc_routed(g, size, stream, false, out, &shortfall)
                                    : gr_heap_alloc(g, size, stream, out, &shortfall);
@@ -250,6 +250,7 @@ static int alloc(granary *g, size_t size, granary_stream stream, void **out) {
 /* What is not the recent block once more. pool: see gr_hit_alloc. */
 static int GR_NOINLINE alloc_rest(granary *g, struct gr_pool *pool, size_t size, granary_stream stream,
                                   void **out, const void *caller) {
+    if (!out) return GRANARY_INVALID;
     if (pool && gr_heap_try_locked(g, pool, gr_sizing_units(size), size, out) == GRANARY_OK)
         return GRANARY_OK;
     if (size == 0) {
@@ -257,17 +258,17 @@ static int GR_NOINLINE alloc_rest(granary *g, struct gr_pool *pool, size_t size,
         return GRANARY_OK;
     }
     struct gr_history *history = atomic_load_explicit(&g->ledger.watching, memory_order_acquire);
-    if (!history) return alloc(g, size, stream, out);
-    struct gr_note before = gr_history_enter(history, false, caller); /* before any lock is taken */
+    struct gr_note before = {0};
+    if (history) before = gr_history_enter(history, false, caller); /* before any lock is taken */
     int status = alloc(g, size, stream, out);
-    gr_stacks_leave(before);
+    if (history) gr_stacks_leave(before);
     return status;
 }
 
 int granary_alloc(granary *g, size_t size, granary_stream stream, void **out) {
-    struct gr_pool *pool;
-    if (GR_UNLIKELY(!g || !out)) return GRANARY_INVALID;
-    if (GR_LIKELY(gr_hit_alloc(g, size, stream, out, &pool))) return GRANARY_OK;
+    struct gr_pool *pool = NULL;
+    if (GR_UNLIKELY(!g)) return GRANARY_INVALID;
+    if (GR_LIKELY(out != NULL && gr_hit_alloc(g, size, stream, out, &pool))) return GRANARY_OK;
     return alloc_rest(g, pool, size, stream, out, __builtin_return_address(0));
 }
 
@@ -279,21 +280,19 @@ static int fail_pointer(granary *g, const char *call, int status, const void *pt
         g->driver.facts.device);
 }
 
+/* What does not just become the recent block. pool, block: see gr_hit_free. */
 static int GR_NOINLINE free_rest(granary *g, struct gr_pool *pool, struct gr_block *block, void *ptr,
                                  const void *caller) {
-    gr_addr addr = (uintptr_t)ptr;
-    struct gr_history *history;
     int status;
     if (pool) {
-        status = gr_heap_free_locked(g, pool, block, addr);
-    } else if (!ptr) {
-        return GRANARY_OK;
-    } else if ((history = atomic_load_explicit(&g->ledger.watching, memory_order_acquire)) != NULL) {
-        struct gr_note before = gr_history_enter(history, true, caller);
-        status = gr_heap_free(g, addr);
-        gr_stacks_leave(before);
+        status = gr_heap_free_locked(g, pool, block, (uintptr_t)ptr);
     } else {
-        status = gr_heap_free(g, addr);
+        if (!ptr) return GRANARY_OK;
+        struct gr_history *history = atomic_load_explicit(&g->ledger.watching, memory_order_acquire);
+        struct gr_note before = {0};
+        if (history) before = gr_history_enter(history, true, caller);
+        status = gr_heap_free(g, (uintptr_t)ptr);
+        if (history) gr_stacks_leave(before);
     }
     return GR_LIKELY(status == GRANARY_OK) ? GRANARY_OK : fail_pointer(g, "granary_free", status, ptr);
 }

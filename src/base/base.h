@@ -16,6 +16,8 @@
 #define GR_MUST __attribute__((warn_unused_result))
 #define GR_LIKELY(x) __builtin_expect(!!(x), 1)
 #define GR_UNLIKELY(x) __builtin_expect(!!(x), 0)
+/* In a branch that is hardly ever taken: it stays one, where the compiler would compute both ways. */
+#define GR_KEEP_BRANCH() __asm__ volatile("")
 /* On the path of a hit, or far from it, whatever the compiler would choose. */
 #define GR_INLINE inline __attribute__((always_inline))
 #define GR_NOINLINE __attribute__((noinline))

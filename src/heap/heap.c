@@ -221,7 +221,8 @@ static void leave(granary *g, struct gr_pool *pool, bool over) {
         gr_pool_unlock(pool);
 }
 
-int gr_heap_try_locked(granary *g, struct gr_pool *pool, size_t rounded, size_t requested, void **out) {
+static GR_INLINE int try_locked(granary *g, struct gr_pool *pool, size_t rounded, size_t requested,
+                                void **out) {
     int status = GRANARY_OK;
     bool over = false;
     struct gr_block *b = gr_pool_again(pool, rounded, requested);
@@ -231,9 +232,13 @@ int gr_heap_try_locked(granary *g, struct gr_pool *pool, size_t rounded, size_t 
     return status;
 }
 
+int gr_heap_try_locked(granary *g, struct gr_pool *pool, size_t rounded, size_t requested, void **out) {
+    return try_locked(g, pool, rounded, requested, out);
+}
+
 int gr_heap_try(granary *g, struct gr_pool *pool, size_t rounded, size_t requested, void **out) {
     gr_pool_lock(pool);
-    return gr_heap_try_locked(g, pool, rounded, requested, out);
+    return try_locked(g, pool, rounded, requested, out);
 }
 
 static GR_INLINE int find_pool(granary *g, struct gr_heap *heap, gr_cu_stream stream, size_t rounded,
@@ -282,7 +287,7 @@ static bool is_live_at(const struct gr_block *b, gr_addr addr) {
 }
 
 /* Takes the lock of the pool that has the block at addr, or returns NULL and holds nothing. */
-static struct gr_block *lock_live(granary *g, gr_addr addr, struct gr_pool **pool) {
+static GR_INLINE struct gr_block *lock_live(granary *g, gr_addr addr, struct gr_pool **pool) {
     struct gr_block *b = gr_table_get(&g->table, addr);
     if (!b) return NULL;
     *pool = gr_slab_owner(b);
@@ -333,7 +338,7 @@ int gr_heap_retake(granary *g, struct gr_block *b, struct gr_stream *stream, siz
 }
 
 /* Other streams use it as well. Ends with the pool's lock given back. */
-static void free_used(granary *g, struct gr_pool *pool, struct gr_block *b) {
+static GR_INLINE void free_used(granary *g, struct gr_pool *pool, struct gr_block *b) {
     gr_ledger_free_requested(&pool->tally, b->addr, b->size, b->u.live.requested, b->label);
     gr_block_become(b, GR_BLOCK_PENDING);
     bool done = gr_defer_park(&g->defer, b, pool->stream, &pool->route->heap->kin[pool->class]);
@@ -342,7 +347,7 @@ static void free_used(granary *g, struct gr_pool *pool, struct gr_block *b) {
     if (!done) gr_heap_complete(g, gr_defer_reap(&g->defer)); /* someone else's may be done */
 }
 
-static void free_block(granary *g, struct gr_pool *pool, struct gr_block *b) {
+static GR_INLINE void free_block(granary *g, struct gr_pool *pool, struct gr_block *b) {
     gr_table_clear(&g->table, b);
     if (GR_UNLIKELY(b->u.live.uses != NULL)) {
         free_used(g, pool, b);
@@ -354,7 +359,7 @@ static void free_block(granary *g, struct gr_pool *pool, struct gr_block *b) {
     gr_pool_unlock(pool);
 }
 
-int gr_heap_free_locked(granary *g, struct gr_pool *pool, struct gr_block *b, gr_addr addr) {
+static GR_INLINE int free_locked(granary *g, struct gr_pool *pool, struct gr_block *b, gr_addr addr) {
     bool routed = gr_heap_routes(g), live = is_live_at(b, addr);
     if (!live || (routed && gr_scope_forbids(g, pool->route->heap))) {
         gr_pool_unlock(pool);
@@ -366,12 +371,16 @@ int gr_heap_free_locked(granary *g, struct gr_pool *pool, struct gr_block *b, gr
     return GRANARY_OK;
 }
 
+int gr_heap_free_locked(granary *g, struct gr_pool *pool, struct gr_block *b, gr_addr addr) {
+    return free_locked(g, pool, b, addr);
+}
+
 int gr_heap_free(granary *g, gr_addr addr) {
     struct gr_block *b = gr_table_get(&g->table, addr);
     if (!b) return GRANARY_UNKNOWN_POINTER;
     struct gr_pool *pool = gr_slab_owner(b);
     gr_pool_lock(pool);
-    return gr_heap_free_locked(g, pool, b, addr);
+    return free_locked(g, pool, b, addr);
 }
 
 void gr_heap_complete(granary *g, struct gr_block *list) {

@@ -21,7 +21,8 @@ static GR_INLINE bool gr_hit_alloc(granary *g, size_t size, gr_cu_stream stream,
     *pool = NULL;
     if (GR_UNLIKELY(atomic_load_explicit(&g->routing, memory_order_acquire) != 0)) return false;
     if (GR_UNLIKELY(!gr_sizing_round_plain(&g->sizing, size, &rounded))) return false;
-    struct gr_route *route = gr_route_find_plain(&g->own.routes, gr_stream_normal(stream));
+    if (GR_UNLIKELY(stream == GR_CU_STREAM_PER_THREAD)) return false; /* which thread is a call */
+    struct gr_route *route = gr_route_look(&g->own.routes, gr_stream_normal(stream), true);
     if (GR_UNLIKELY(!route)) return false;
     struct gr_pool *own = gr_heap_pool(route, gr_sizing_class(rounded));
     if (GR_UNLIKELY(!own)) return false;

@@ -52,24 +52,20 @@ static inline size_t gr_route_hash(gr_cu_stream handle) {
     return (size_t)((uintptr_t)handle * UINT64_C(0x9E3779B97F4A7C15) >> 32);
 }
 
-/* The route of a normalised stream handle as the calling thread means it, or NULL. */
-static inline struct gr_route *gr_route_find(struct gr_routes *routes, gr_cu_stream handle) {
-    struct gr_route_table *table = atomic_load_explicit(&routes->table, memory_order_acquire);
-    for (size_t i = gr_route_hash(handle);; i++) {
-        struct gr_route *route = atomic_load_explicit(&table->slot[i & table->mask], memory_order_acquire);
-        if (!route || (route->handle == handle && gr_stream_is(route->stream, handle))) return route;
-    }
-}
-
-/* The same for a handle that means one stream on all threads; NULL for the other as well. */
-static inline struct gr_route *gr_route_find_plain(struct gr_routes *routes, gr_cu_stream handle) {
+/* The route of a normalised stream handle, or NULL; of several with the same handle, the first that is the
+ * calling thread's, or with `any` the first. */
+static GR_INLINE struct gr_route *gr_route_look(struct gr_routes *routes, gr_cu_stream handle, bool any) {
     struct gr_route_table *table = atomic_load_explicit(&routes->table, memory_order_acquire);
     for (size_t i = gr_route_hash(handle);; i++) {
         struct gr_route *route = atomic_load_explicit(&table->slot[i & table->mask], memory_order_acquire);
         if (!route) return NULL;
-        if (GR_LIKELY(route->handle == handle))
-            return GR_LIKELY(handle != GR_CU_STREAM_PER_THREAD) ? route : NULL;
+        if (GR_LIKELY(route->handle == handle) && (any || gr_stream_is(route->stream, handle))) return route;
     }
+}
+
+/* The route of a normalised stream handle as the calling thread means it, or NULL. */
+static inline struct gr_route *gr_route_find(struct gr_routes *routes, gr_cu_stream handle) {
+    return gr_route_look(routes, handle, handle != GR_CU_STREAM_PER_THREAD);
 }
 
 /* Makes room for one more route; false when the host has no memory. Then publishing cannot fail. */

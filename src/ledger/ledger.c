@@ -52,61 +52,44 @@ void gr_ledger_remove(struct gr_ledger *ledger, struct gr_account *account) {
     gr_lock_give(&ledger->lock);
 }
 
-/* ---- blocks, while history may be kept ------------------------------------------------------ */
-
-bool gr_ledger_alloc(struct gr_tally *tally, uint64_t addr, size_t size, size_t requested, uint32_t *label) {
-    *label = 0;
-    if (tally->history) {
-        *label = gr_history_label(tally->history);
-        gr_history_tell(tally->history, GR_ALLOC, &tally->place, addr, requested, *label);
-    }
-    return gr_ledger_alloc_untold(tally->account, tally, size, requested);
-}
-
-void gr_ledger_free(struct gr_tally *tally, uint64_t addr, size_t size, size_t requested, uint32_t label) {
-    if (tally->history) {
-        gr_history_tell(tally->history, GR_FREE_REQUESTED, &tally->place, addr, requested, label);
-        gr_history_tell_of(tally->history, GR_FREE_COMPLETED, &tally->place, addr, requested, label);
-    }
-    gr_ledger_free_untold(tally->account, tally, size, requested);
-}
-
 /* ---- frees that wait ---------------------------------------------------------------------- */
 
-/* The rooms of the two figures of a count change by different amounts. */
-static void part(struct gr_room *room, enum gr_count count, int64_t active, int64_t allocated) {
-    int64_t ahead = room->ahead[count];
-    active += room->left[count] - (ahead < 0 ? ahead : 0);
-    allocated += room->left[count] + (ahead > 0 ? ahead : 0);
-    room->left[count] = active < allocated ? active : allocated;
-    room->ahead[count] = allocated - active;
+/* Room of the active figure changes by so much, and the other gets ahead of it. */
+static inline void part(struct gr_room *room, enum gr_count count, int64_t active, int64_t ahead) {
+    int64_t before = room->ahead[count], after = before + ahead;
+    room->left[count] += active + (after < 0 ? after : 0) - (before < 0 ? before : 0);
+    room->ahead[count] = after;
 }
 
-static void part_all(struct gr_tally *tally, const int64_t active[GR_TWOFOLD],
-                     const int64_t allocated[GR_TWOFOLD]) {
-    for (int n = 0; n < GR_TWOFOLD; n++) {
-        part(&tally->room, (enum gr_count)n, active[n], allocated[n]);
-        part(&tally->account->room, (enum gr_count)n, active[n], allocated[n]);
-        tally->waiting[n] += allocated[n] - active[n];
-    }
+static inline void request(struct gr_room *room, int64_t size) {
+    part(room, GR_BYTES, 0, size);
+    part(room, GR_BLOCKS, 0, 1);
 }
 
-static const int64_t nothing[GR_TWOFOLD];
+static inline void complete(struct gr_room *room, int64_t size, int64_t requested) {
+    part(room, GR_BYTES, size, -size);
+    part(room, GR_BLOCKS, 1, -1);
+    room->left[GR_REQUESTED] += requested;
+}
 
 void gr_ledger_free_requested(struct gr_tally *tally, uint64_t addr, size_t size, size_t requested,
                               uint32_t label) {
     if (tally->history)
         gr_history_tell(tally->history, GR_FREE_REQUESTED, &tally->place, addr, requested, label);
-    part_all(tally, nothing, (const int64_t[]){[GR_BYTES] = (int64_t)size, [GR_BLOCKS] = 1});
+    tally->waiting[GR_BYTES] += (int64_t)size;
+    tally->waiting[GR_BLOCKS] += 1;
+    request(&tally->room, (int64_t)size);
+    request(&tally->account->room, (int64_t)size);
 }
 
 void gr_ledger_free_completed(struct gr_tally *tally, uint64_t addr, size_t size, size_t requested,
                               uint32_t label) {
     if (tally->history)
         gr_history_tell_of(tally->history, GR_FREE_COMPLETED, &tally->place, addr, requested, label);
-    part_all(tally, (const int64_t[]){[GR_BYTES] = (int64_t)size, [GR_BLOCKS] = 1}, nothing);
-    tally->room.left[GR_REQUESTED] += (int64_t)requested;
-    tally->account->room.left[GR_REQUESTED] += (int64_t)requested;
+    tally->waiting[GR_BYTES] -= (int64_t)size;
+    tally->waiting[GR_BLOCKS] -= 1;
+    complete(&tally->room, (int64_t)size, (int64_t)requested);
+    complete(&tally->account->room, (int64_t)size, (int64_t)requested);
 }
 
 /* ---- stopping all pools ------------------------------------------------------------------- */

@@ -149,12 +149,21 @@ static inline int64_t gr_tally_now(const struct gr_tally *tally, enum gr_figure 
     return gr_figure_allocated(figure) ? now - tally->waiting[count] : now;
 }
 
-GR_MUST static inline bool gr_room_take(struct gr_room *room, size_t size, size_t requested) {
-    bool over = false;
-    if (GR_UNLIKELY((room->left[GR_BYTES] -= (int64_t)size) < 0)) over = true;
-    if (GR_UNLIKELY((room->left[GR_BLOCKS] -= 1) < 0)) over = true;
-    if (GR_UNLIKELY((room->left[GR_REQUESTED] -= (int64_t)requested) < 0)) over = true;
+/* True when it was less. */
+GR_MUST static inline bool gr_room_sink(int64_t *left, size_t by, bool over) {
+    *left -= (int64_t)by;
+    if (GR_UNLIKELY(*left < 0)) {
+        GR_KEEP_BRANCH();
+        over = true;
+    }
     return over;
+}
+
+/* Takes what a block needs. over, or whether some of it was not there. */
+GR_MUST static inline bool gr_room_take(struct gr_room *room, size_t size, size_t requested, bool over) {
+    over = gr_room_sink(&room->left[GR_BYTES], size, over);
+    over = gr_room_sink(&room->left[GR_BLOCKS], 1, over);
+    return gr_room_sink(&room->left[GR_REQUESTED], requested, over);
 }
 
 static inline void gr_room_give(struct gr_room *room, size_t size, size_t requested) {
@@ -163,25 +172,38 @@ static inline void gr_room_give(struct gr_room *room, size_t size, size_t reques
     room->left[GR_REQUESTED] += (int64_t)requested;
 }
 
-/* *label: what the block keeps of who asked for it. */
-GR_MUST bool gr_ledger_alloc(struct gr_tally *tally, uint64_t addr, size_t size, size_t requested,
-                             uint32_t *label);
-/* The same, for a tally without a history. account: the tally's. */
+/* A block becomes the caller's, or ceases to be and may be used again at once, while no history is kept.
+ * account: the tally's. */
 GR_MUST static inline bool gr_ledger_alloc_untold(struct gr_account *account, struct gr_tally *tally,
                                                   size_t size, size_t requested) {
     tally->up[GR_BYTES] += (int64_t)size;
     tally->up[GR_BLOCKS] += 1;
     tally->up[GR_REQUESTED] += (int64_t)requested;
-    bool over = gr_room_take(&tally->room, size, requested);
-    return gr_room_take(&account->room, size, requested) || over;
+    return gr_room_take(&account->room, size, requested, gr_room_take(&tally->room, size, requested, false));
 }
-
-/* The block is no longer the caller's, and may be used again at once. */
-void gr_ledger_free(struct gr_tally *tally, uint64_t addr, size_t size, size_t requested, uint32_t label);
 static inline void gr_ledger_free_untold(struct gr_account *account, struct gr_tally *tally, size_t size,
                                          size_t requested) {
     gr_room_give(&tally->room, size, requested);
     gr_room_give(&account->room, size, requested);
+}
+
+/* The same, and tells the history if there is one. *label: what the block keeps of who asked for it. */
+GR_MUST static inline bool gr_ledger_alloc(struct gr_tally *tally, uint64_t addr, size_t size,
+                                           size_t requested, uint32_t *label) {
+    *label = 0;
+    if (GR_UNLIKELY(tally->history != NULL)) {
+        *label = gr_history_label(tally->history);
+        gr_history_tell(tally->history, GR_ALLOC, &tally->place, addr, requested, *label);
+    }
+    return gr_ledger_alloc_untold(tally->account, tally, size, requested);
+}
+static inline void gr_ledger_free(struct gr_tally *tally, uint64_t addr, size_t size, size_t requested,
+                                  uint32_t label) {
+    if (GR_UNLIKELY(tally->history != NULL)) {
+        gr_history_tell(tally->history, GR_FREE_REQUESTED, &tally->place, addr, requested, label);
+        gr_history_tell_of(tally->history, GR_FREE_COMPLETED, &tally->place, addr, requested, label);
+    }
+    gr_ledger_free_untold(tally->account, tally, size, requested);
 }
 
 /* The same in two steps: it is no longer the caller's; and it may be used again. */

@@ -247,6 +247,15 @@ static GR_INLINE int alloc(granary *g, size_t size, granary_stream stream, void 
     return fail_alloc(g, status, size, &shortfall);
 }
 
+/* With history: who asks is noted before any lock is taken. */
+static int GR_COLD alloc_watched(granary *g, size_t size, granary_stream stream, void **out,
+                                 struct gr_history *history, const void *caller) {
+    struct gr_note before = gr_history_enter(history, false, caller);
+    int status = alloc(g, size, stream, out);
+    gr_stacks_leave(before);
+    return status;
+}
+
 /* What is not the recent block once more. pool: see gr_hit_alloc. */
 static int GR_NOINLINE alloc_rest(granary *g, struct gr_pool *pool, size_t size, granary_stream stream,
                                   void **out, const void *caller) {
@@ -258,11 +267,8 @@ static int GR_NOINLINE alloc_rest(granary *g, struct gr_pool *pool, size_t size,
         return GRANARY_OK;
     }
     struct gr_history *history = atomic_load_explicit(&g->ledger.watching, memory_order_acquire);
-    struct gr_note before = {0};
-    if (history) before = gr_history_enter(history, false, caller); /* before any lock is taken */
-    int status = alloc(g, size, stream, out);
-    if (history) gr_stacks_leave(before);
-    return status;
+    if (GR_UNLIKELY(history != NULL)) return alloc_watched(g, size, stream, out, history, caller);
+    return alloc(g, size, stream, out);
 }
 
 int granary_alloc(granary *g, size_t size, granary_stream stream, void **out) {
@@ -280,20 +286,21 @@ static int fail_pointer(granary *g, const char *call, int status, const void *pt
         g->driver.facts.device);
 }
 
+static int GR_COLD free_watched(granary *g, void *ptr, struct gr_history *history, const void *caller) {
+    struct gr_note before = gr_history_enter(history, true, caller);
+    int status = gr_heap_free(g, (uintptr_t)ptr);
+    gr_stacks_leave(before);
+    return status;
+}
+
 /* What does not just become the recent block. pool, block: see gr_hit_free. */
 static int GR_NOINLINE free_rest(granary *g, struct gr_pool *pool, struct gr_block *block, void *ptr,
                                  const void *caller) {
-    int status;
-    if (pool) {
-        status = gr_heap_free_locked(g, pool, block, (uintptr_t)ptr);
-    } else {
-        if (!ptr) return GRANARY_OK;
-        struct gr_history *history = atomic_load_explicit(&g->ledger.watching, memory_order_acquire);
-        struct gr_note before = {0};
-        if (history) before = gr_history_enter(history, true, caller);
-        status = gr_heap_free(g, (uintptr_t)ptr);
-        if (history) gr_stacks_leave(before);
-    }
+    if (!ptr) return GRANARY_OK;
+    struct gr_history *history = atomic_load_explicit(&g->ledger.watching, memory_order_acquire);
+    int status = pool                           ? gr_heap_free_locked(g, pool, block, (uintptr_t)ptr)
+                 : GR_UNLIKELY(history != NULL) ? free_watched(g, ptr, history, caller)
+                                                : gr_heap_free(g, (uintptr_t)ptr);
     return GR_LIKELY(status == GRANARY_OK) ? GRANARY_OK : fail_pointer(g, "granary_free", status, ptr);
 }
 

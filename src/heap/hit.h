@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The path of a hit, straight down and without a call. It is here, inline, because its instructions are
- * counted (make guard); whatever is not the common case leaves it by a door into heap.c.
+ * counted (make guard). Whatever is not the common case leaves it, and begins anew in heap.c.
  *
  *      alloc   route ─> pool: lock ─ the recent block once more ─ count ─ unlock
- *                                └ another block ···> gr_heap_take_locked
- *      free    address table ─> block ─> pool: lock ─ the recent block ─ count ─ unlock
- *                                          └ used by others, not live, history ···> gr_heap_free_locked
+ *                        │       └ not that block, history ·················> gr_heap_try_locked
+ *                        └ scopes, history, no route, another holds the lock > gr_heap_alloc
+ *      free    address table ─> block ─> pool: lock ─ count ─ it is the recent block ─ unlock
+ *                        │                └ used by others, there is one, history > gr_heap_free_locked
+ *                        └ as above ··········································> gr_heap_free
  *
- * Locks: the lock of the pool; it is held when the path is left by a door, if *pool is not NULL. */
+ * Locks: the lock of the pool; it is still held when *pool is not NULL at the end. */
 #ifndef GR_HEAP_HIT_H
 #define GR_HEAP_HIT_H
 

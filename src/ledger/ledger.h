@@ -2,23 +2,14 @@
  * The ledger: what happened, told once. One verb for each change; it moves every figure that the
  * change concerns, so statistics and reality cannot disagree. Each verb is called from one place.
  *
- * Figures of blocks change on hits, so they live with the pools: a tally for each pool, and an account
- * for the two pools of a stream, with the lock of both. Their device-wide peaks are exact without a line
- * that all streams write:
+ * Figures of blocks change on hits, so they live with the pools (tally.h). Their device-wide peaks are
+ * exact without a line that all streams write:
  *
  *      peak of the sum  >=  sum of ceilings  >=  sum of current values
  *
- *      account   lock, room below its ceilings of small and large together
- *        tally   small: totals, room below its ceilings           tally   large: likewise
- *
- * What stays under its ceilings cannot make a new peak and tells nobody. An account that rises above one
- * settles: all pools are stopped for a moment, the true sums taken, peaks raised, and the room below the
- * peaks shared out as new ceilings. A run in steady state settles hardly ever, since a stream that frees
- * small blocks and allocates large ones, or the other way round, stays under one ceiling of both.
- *
- * A block that is allocated is active too, and nearly always ceases to be both at once. So one number
- * stands for both figures, the room of the one that has less; how far the other is ahead changes only
- * when a free has to wait.
+ * An account that stays under its ceilings cannot make a new peak and tells nobody. One that rises above
+ * one settles: all pools are stopped for a moment, the true sums taken, peaks raised, and the room below
+ * the peaks shared out as new ceilings. A run in steady state settles hardly ever.
  *
  * Threads that rise above their ceilings in turns would stop each other all the time. So an account whose
  * settling raised no peak lets some rises pass, up to 4,095, while other threads settle too. Peaks are
@@ -43,55 +34,10 @@
 
 #include <granary/granary.h>
 
-#include "base/list.h"
-#include "base/lock.h"
-#include "ledger/history.h"
-#include "policy/sizing.h"
-
-/* Figures of blocks. */
-enum gr_figure {
-    GR_ALLOCATED_BYTES,
-    GR_ACTIVE_BYTES,
-    GR_REQUESTED_BYTES,
-    GR_ALLOCATIONS,
-    GR_ACTIVE_BLOCKS,
-    GR_FIGURES
-};
-
-/* What a block adds to them. */
-enum gr_count { GR_BYTES, GR_BLOCKS, GR_REQUESTED, GR_COUNTS };
-enum { GR_TWOFOLD = GR_REQUESTED }; /* those before it have two figures: allocated and active */
+#include "ledger/tally.h"
 
 /* Figures of memory. */
 enum gr_memory_figure { GR_RESERVED_BYTES, GR_SEGMENTS, GR_MEMORY_FIGURES };
-
-/* How far figures may rise without asking. */
-struct gr_room {
-    int64_t left[GR_COUNTS];   /* ceiling less current value; of two figures the lesser room */
-    int64_t ahead[GR_TWOFOLD]; /* room of the allocated figure less that of the active one */
-};
-
-/* Figures of a pool. Under the account's lock. */
-struct gr_tally {
-    struct gr_account *account; /* constant */
-    struct gr_history *history; /* where events go; NULL: nowhere */
-    int64_t up[GR_COUNTS];      /* everything ever added */
-    struct gr_room room;
-    int64_t ceiling[GR_COUNTS];  /* of the active figures */
-    int64_t waiting[GR_TWOFOLD]; /* active and not allocated: frees that wait */
-    struct gr_place place;       /* what events say of the pool */
-    enum gr_class class;         /* constant */
-};
-
-/* What the two pools of a stream have in common. Aligned, so that streams share no line. */
-struct gr_account {
-    struct gr_lock lock;
-    struct gr_room room;                /* of both together */
-    struct gr_tally *tally[GR_CLASSES]; /* constant */
-    atomic_uint passes;                 /* rises that may still pass */
-    unsigned patience;                  /* under ledger lock: how many passed before */
-    struct gr_list link;                /* under ledger lock */
-};
 
 /* One figure for all, small, large. */
 enum { GR_ALL = GR_CLASSES, GR_SUMS = GR_CLASSES + 1 };
@@ -122,55 +68,6 @@ void gr_ledger_add(struct gr_ledger *ledger, struct gr_account *account, struct 
 void gr_ledger_remove(struct gr_ledger *ledger, struct gr_account *account);
 
 /* ---- verbs on hits, under the account's lock; true: call gr_ledger_settle once it is released -- */
-
-/* The count that a figure is of, and whether it is the allocated one of two. */
-static inline enum gr_count gr_figure_count(enum gr_figure figure) {
-    return figure == GR_REQUESTED_BYTES                             ? GR_REQUESTED
-           : figure == GR_ALLOCATIONS || figure == GR_ACTIVE_BLOCKS ? GR_BLOCKS
-                                                                    : GR_BYTES;
-}
-static inline bool gr_figure_allocated(enum gr_figure figure) {
-    return figure == GR_ALLOCATED_BYTES || figure == GR_ALLOCATIONS;
-}
-
-static inline int64_t gr_room_of(const struct gr_room *room, enum gr_figure figure) {
-    enum gr_count count = gr_figure_count(figure);
-    int64_t ahead = (int)count < GR_TWOFOLD ? room->ahead[count] : 0;
-    bool greater = gr_figure_allocated(figure) ? ahead > 0 : ahead < 0;
-    return room->left[count] + (!greater ? 0 : ahead > 0 ? ahead : -ahead);
-}
-
-static inline int64_t gr_tally_now(const struct gr_tally *tally, enum gr_figure figure) {
-    enum gr_count count = gr_figure_count(figure);
-    enum gr_figure active = count == GR_BYTES    ? GR_ACTIVE_BYTES
-                            : count == GR_BLOCKS ? GR_ACTIVE_BLOCKS
-                                                 : GR_REQUESTED_BYTES;
-    int64_t now = tally->ceiling[count] - gr_room_of(&tally->room, active);
-    return gr_figure_allocated(figure) ? now - tally->waiting[count] : now;
-}
-
-/* True when it was less. */
-GR_MUST static inline bool gr_room_sink(int64_t *left, size_t by, bool over) {
-    *left -= (int64_t)by;
-    if (GR_UNLIKELY(*left < 0)) {
-        GR_KEEP_BRANCH();
-        over = true;
-    }
-    return over;
-}
-
-/* Takes what a block needs. over, or whether some of it was not there. */
-GR_MUST static inline bool gr_room_take(struct gr_room *room, size_t size, size_t requested, bool over) {
-    over = gr_room_sink(&room->left[GR_BYTES], size, over);
-    over = gr_room_sink(&room->left[GR_BLOCKS], 1, over);
-    return gr_room_sink(&room->left[GR_REQUESTED], requested, over);
-}
-
-static inline void gr_room_give(struct gr_room *room, size_t size, size_t requested) {
-    room->left[GR_BYTES] += (int64_t)size;
-    room->left[GR_BLOCKS] += 1;
-    room->left[GR_REQUESTED] += (int64_t)requested;
-}
 
 /* A block becomes the caller's, or ceases to be and may be used again at once, while no history is kept.
  * account: the tally's. */

@@ -65,19 +65,26 @@ static bool move_idle(granary *g, struct gr_request *r, size_t *need, bool may_w
     return true;
 }
 
+/* Is idle memory to be taken before more is made? When memory is short, a request that has begun goes on, so
+ * that what it finds too big comes back in granules. */
+static bool moves_first(const granary *g, size_t missing, size_t watermark, size_t most, bool begun) {
+    if (g->reclaim != GRANARY_RECLAIM_PRESSURE) return g->reclaim == GRANARY_RECLAIM_EAGER;
+    size_t held = gr_heap_held(g);
+    return held + missing > watermark || (begun && gr_backing_short(held, most));
+}
+
 /* Adds extents of exactly `need` granules to loose. */
 static int supply(granary *g, struct gr_request *r, size_t need, struct gr_list *loose) {
     struct gr_pool *pool = r->pool;
     const size_t granule = g->extents.granule, whole = need;
-    size_t active, peak = gr_ledger_active(&g->ledger, &active);
     const size_t most = gr_min(g->limit, g->driver.facts.total_bytes);
+    struct gr_need known = {.missing = need * granule, .moved = (size_t)g->ledger.moved_bytes, .limit = most};
+    known.peak = gr_ledger_active(&g->ledger, &known.active);
+    const size_t watermark = gr_backing_watermark(&known);
     /* A request that cannot be met, but for two granules at its edges, disturbs nothing. */
-    bool hopeless = active + (need - gr_min(need, 2)) * granule > most;
-    bool surplus = !hopeless && (g->reclaim == GRANARY_RECLAIM_EAGER ||
-                                 (g->reclaim == GRANARY_RECLAIM_PRESSURE &&
-                                  gr_heap_held(g) + need * granule >
-                                      gr_backing_watermark(peak, active, need * granule, most)));
-    bool asked = false; /* whether the idle memory suffices */
+    bool idle = known.active + (need - gr_min(need, 2)) * granule <= most; /* is there any to take? */
+    bool begun = false;                                                    /* whether some was taken */
+    bool asked = false;                                                    /* whether it suffices */
     if (g->extents.cached > 0) gr_growth_try(r, GRANARY_RUNG_CACHE);
     while (need > 0) {
         struct gr_extent *extent = gr_extents_take_cached(&g->extents, need);
@@ -85,9 +92,10 @@ static int supply(granary *g, struct gr_request *r, size_t need, struct gr_list 
             append(loose, extent, &need);
             continue;
         }
-        if (surplus) {
-            surplus = move_idle(g, r, &need, false, loose);
-            if (surplus) continue;
+        if (idle && moves_first(g, need * granule, watermark, most, begun)) {
+            idle = move_idle(g, r, &need, false, loose);
+            begun = begun || idle;
+            if (idle) continue;
         }
         size_t room = granules_of(g, gr_growth_room(g));
         size_t free_bytes = 0;

@@ -12,12 +12,16 @@ size_t gr_backing_next(const struct gr_backing *b) {
     /* No extent may be more than a small part of all there is. */
     size_t usual = gr_min(b->usual, gr_max(b->limit / 512, 1));
     if (usual < FAST) return gr_min(b->need, usual);
-    /* A burst: the growth outweighs what was there before, so whatever pins its extents will fill most
-     * of them. Driver calls are what it costs, so it gets few. */
-    size_t before = b->held - gr_min(b->held, b->whole - b->need);
-    if (b->whole >= before / 2 && b->held <= b->limit / 4)
-        return gr_min(b->need, gr_max(usual, b->limit / 64));
     /* On an almost empty card memory need not move soon: fewer driver calls. */
     if (b->held < b->limit / 8) usual *= 4;
+    if (b->held <= b->limit / 4) {
+        size_t before = b->held - gr_min(b->held, b->whole - b->need);
+        /* A burst: the growth outweighs what was there before, so whatever pins its extents will fill most
+         * of them. */
+        if (b->whole / 8 >= before) return gr_min(b->need, gr_max(usual, b->limit / 32));
+        if (b->whole >= before / 2) return gr_min(b->need, gr_max(usual, b->limit / 64));
+        /* Blocks of such a size come again, and find extents to fit them. */
+        usual = gr_max(usual, gr_min(b->whole / 4, b->limit / 1024));
+    }
     return b->need < 2 * usual ? b->need : usual;
 }

@@ -28,15 +28,25 @@ static inline bool gr_backing_short(size_t held, size_t limit) {
     return held >= limit - limit / 8;
 }
 
-/* Bytes that may be held while new memory is made instead of idle memory being moved: a little more than
- * is or ever was in use at once. A request that would exceed it takes idle memory first, if there is
- * any. The margin is a 64th on a card with room, shrinks as the limit comes near, and is 32 MiB at least,
- * or two small pools would take turns at one granule. peak: most bytes ever active; active: now; need:
- * bytes that are missing now. */
-static inline size_t gr_backing_watermark(size_t peak, size_t active, size_t need, size_t limit) {
-    size_t most = gr_max(peak, active + need);
-    size_t room = limit > most ? limit - most : 0;
-    return most + gr_max(gr_min(most / 64, room / 8), 32 * GR_MIB);
+/* What is known when a request needs new memory, in bytes. */
+struct gr_need {
+    size_t missing; /* still to be backed */
+    size_t active;  /* in use now */
+    size_t peak;    /* most that was ever in use */
+    size_t moved;   /* what was ever moved, in all */
+    size_t limit;   /* that may be held */
+};
+
+/* Bytes that may be held while new memory is made instead of idle memory being moved: what is, or ever was,
+ * in use at once, and a margin. A move takes time and a margin takes memory, so traffic that never makes
+ * idle memory move gets no margin, and what moves earns half as much: a run pays about once for what it
+ * then keeps. The margin is at most a 36th, or 60 MiB where that is more, and shrinks as the limit comes
+ * near: with the edges of blocks that leaves 4 % (doc/benchmarks.md). */
+static inline size_t gr_backing_watermark(const struct gr_need *n) {
+    size_t most = gr_max(n->peak, n->active + n->missing);
+    size_t room = n->limit > most ? n->limit - most : 0;
+    size_t margin = gr_max(gr_min(most / 36, room / 8), 60 * GR_MIB);
+    return most + gr_min(margin, n->moved / 2);
 }
 
 #endif

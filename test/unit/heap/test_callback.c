@@ -162,7 +162,7 @@ START_TEST(observers_see_the_facts_of_a_failure_once_it_can_be_read) {
     ck_assert_int_eq(told.status, GRANARY_OVER_LIMIT);
     ck_assert_int_eq(try_alloc(SIZE_MAX), GRANARY_INVALID); /* no want of memory */
     gr_tap_fail(&g->driver.tap, GR_ENTRY_cuMemCreate, 1, 1, GR_CU_UNKNOWN);
-    ck_assert_int_eq(try_alloc(2 * GR_MIB), GRANARY_DRIVER);
+    ck_assert_int_eq(try_alloc(8 * GR_MIB), GRANARY_DRIVER);
     ck_assert_int_eq(seen.count, 2);
     RAN(granary_callback_remove(g, name));
     ck_assert_int_eq(try_alloc(20 * GR_MIB), GRANARY_OVER_LIMIT);

@@ -39,12 +39,16 @@ static size_t extents_of(size_t need, size_t held, size_t usual) {
 }
 
 START_TEST(a_growth_that_outweighs_all_there_was_takes_few_large_extents) {
-    ck_assert_uint_eq(extents_of(512, 0, 4), 1);        /* 1 GiB */
-    ck_assert_uint_le(extents_of(16 * 512, 0, 4), 8);   /* 16 GiB */
-    ck_assert_uint_le(extents_of(2048, 4096, 4), 2);    /* half as much again */
-    ck_assert_uint_eq(extents_of(512, 8 * 512, 4), 32); /* small beside what is there */
-    ck_assert_uint_eq(extents_of(512, 30 * 512, 4), 128);
-    ck_assert_uint_eq(extents_of(512, 0, 1), 512); /* asked for */
+    ck_assert_uint_eq(extents_of(512, 0, 4), 1);      /* 1 GiB */
+    ck_assert_uint_le(extents_of(16 * 512, 0, 4), 4); /* 16 GiB, the first of all */
+    ck_assert_uint_le(extents_of(16 * 512, 12 * 512, 4), 8);
+    ck_assert_uint_le(extents_of(2048, 4096, 4), 2); /* half as much again */
+    ck_assert_uint_le(extents_of(512, 8 * 512, 4),
+                      9); /* small beside what is there: by quarters, to 141 MiB */
+    ck_assert_uint_eq(extents_of(64, 8 * 512, 4), 4); /* and not below 32 MiB, */
+    ck_assert_uint_eq(extents_of(64, 30 * 512, 4), 4);
+    ck_assert_uint_eq(extents_of(512, 60 * 512, 4), 128); /* on a card with room */
+    ck_assert_uint_eq(extents_of(512, 0, 1), 512);        /* asked for */
 }
 END_TEST
 
@@ -72,6 +76,23 @@ START_TEST(memory_is_short_from_seven_eighths_of_the_limit_on) {
 }
 END_TEST
 
+START_TEST(a_margin_is_earned_by_what_moves_and_bounded) {
+    struct gr_need n = {
+        .missing = 10 * GR_MIB, .active = 90 * GR_MIB, .peak = 200 * GR_MIB, .limit = SIZE_MAX};
+    ck_assert_uint_eq(gr_backing_watermark(&n), 200 * GR_MIB);
+    n.moved = 8 * GR_MIB;
+    ck_assert_uint_eq(gr_backing_watermark(&n), 204 * GR_MIB);
+    n.moved = 4096 * GR_MIB;
+    ck_assert_uint_eq(gr_backing_watermark(&n), 260 * GR_MIB); /* a small job */
+    n.active = 7190 * GR_MIB;
+    ck_assert_uint_eq(gr_backing_watermark(&n), 7400 * GR_MIB); /* a large one: a 36th */
+    n.limit = 7208 * GR_MIB;
+    ck_assert_uint_eq(gr_backing_watermark(&n), 7260 * GR_MIB); /* the limit is near */
+    n.limit = 100 * GR_MIB;                                     /* it was lowered */
+    ck_assert_uint_eq(gr_backing_watermark(&n), 7260 * GR_MIB);
+}
+END_TEST
+
 Suite *suite_backing(void) {
     Suite *suite = suite_create("backing");
     TCase *cases = tcase_create("backing");
@@ -79,6 +100,7 @@ Suite *suite_backing(void) {
     tcase_add_test(cases, a_growth_that_outweighs_all_there_was_takes_few_large_extents);
     tcase_add_test(cases, the_last_sixth_of_a_card_comes_in_granules);
     tcase_add_test(cases, no_extent_is_more_than_a_small_part_of_a_small_card);
+    tcase_add_test(cases, a_margin_is_earned_by_what_moves_and_bounded);
     tcase_add_test(cases, memory_is_short_from_seven_eighths_of_the_limit_on);
     suite_add_tcase(suite, cases);
     return suite;

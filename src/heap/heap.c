@@ -163,7 +163,7 @@ static int make_pool(granary *g, struct gr_heap *heap, gr_cu_stream handle, enum
         if (pool) {
             g->spare[class] = pool->spare_next;
         } else if ((pool = gr_host_take(1, sizeof(*pool), 8)) != NULL) {
-            gr_pool_init(pool, class, &g->table, &g->sizing, &g->ledger);
+            gr_pool_init(pool, class, &g->sizing, &g->ledger);
         }
         if (pool) {
             gr_pool_assign(pool, route->stream, route, heap->name, g->expandable,
@@ -261,15 +261,16 @@ int gr_heap_alloc_routed(granary *g, size_t size, gr_cu_stream stream, bool reli
 
 /* ---- freeing ------------------------------------------------------------------------------ */
 
-/* Takes the lock of the pool that has the block at addr, or returns NULL and holds nothing. */
-static GR_INLINE struct gr_block *lock_live(granary *g, gr_addr addr, struct gr_pool **pool) {
-    struct gr_block *b = gr_table_get(&g->table, addr);
-    if (!b) return NULL;
-    *pool = gr_slab_owner(b);
-    gr_lock_take(&(*pool)->lock);
-    /* The first look was without the lock, and another thread may have freed the block meanwhile. */
-    if (GR_LIKELY(b->addr == addr && b->state == GR_BLOCK_LIVE)) return b;
-    gr_lock_give(&(*pool)->lock);
+/* Takes the lock of the pool that has a live block at addr, and returns the link to it; or returns NULL and
+ * holds nothing. */
+static GR_INLINE struct gr_block **lock_live(granary *g, gr_addr addr, struct gr_pool **out) {
+    struct gr_pool *pool = gr_table_get(&g->table, addr);
+    if (GR_UNLIKELY(!pool)) return NULL;
+    *out = pool;
+    gr_lock_take(&pool->lock);
+    struct gr_block **link = gr_live_link(&pool->live, addr);
+    if (GR_LIKELY(*link != NULL)) return link;
+    gr_lock_give(&pool->lock);
     return NULL;
 }
 
@@ -299,7 +300,7 @@ void gr_heap_serve(granary *g, struct gr_pool *pool, struct gr_block *b, size_t 
 
 int gr_heap_retake(granary *g, struct gr_block *b, struct gr_stream *stream, size_t rounded, size_t requested,
                    void **out) {
-    struct gr_pool *pool = gr_slab_owner(b);
+    struct gr_pool *pool = gr_table_get(&g->table, b->addr);
     bool over = false;
     gr_lock_take(&pool->lock);
     int status = gr_defer_use(&g->defer, b, pool->stream, stream);
@@ -318,8 +319,9 @@ int gr_heap_retake(granary *g, struct gr_block *b, struct gr_stream *stream, siz
 }
 
 /* Ends with the pool's lock given back. */
-static GR_INLINE int free_block(granary *g, struct gr_pool *pool, struct gr_block *b) {
-    gr_table_clear(&g->table, b);
+static GR_INLINE int free_block(granary *g, struct gr_pool *pool, struct gr_block **link) {
+    struct gr_block *b = *link;
+    gr_live_remove(&pool->live, link);
     gr_ledger_free_requested(&pool->tally, b->addr, b->size, b->u.live.requested, b->label);
     bool done = true;
     if (GR_UNLIKELY(b->u.live.uses != NULL)) {
@@ -332,30 +334,30 @@ static GR_INLINE int free_block(granary *g, struct gr_pool *pool, struct gr_bloc
     return GRANARY_OK;
 }
 
-static int free_routed(granary *g, struct gr_pool *pool, struct gr_block *b) {
+static int free_routed(granary *g, struct gr_pool *pool, struct gr_block **link) {
     if (gr_scope_forbids(g, pool->route->heap)) {
         gr_lock_give(&pool->lock);
         return GRANARY_WRONG_CAPTURE;
     }
-    b->freed = atomic_load_explicit(&g->clock, memory_order_relaxed);
-    int status = free_block(g, pool, b);
+    (*link)->freed = atomic_load_explicit(&g->clock, memory_order_relaxed);
+    int status = free_block(g, pool, link);
     if (g->no_caching) gr_reclaim_uncached(g);
     return status;
 }
 
 int gr_heap_free(granary *g, gr_addr addr) {
     struct gr_pool *pool;
-    struct gr_block *b = lock_live(g, addr, &pool);
-    if (GR_UNLIKELY(!b)) return GRANARY_UNKNOWN_POINTER;
+    struct gr_block **link = lock_live(g, addr, &pool);
+    if (GR_UNLIKELY(!link)) return GRANARY_UNKNOWN_POINTER;
     if (GR_UNLIKELY(atomic_load_explicit(&g->routing, memory_order_acquire) != 0))
-        return free_routed(g, pool, b);
-    return free_block(g, pool, b);
+        return free_routed(g, pool, link);
+    return free_block(g, pool, link);
 }
 
 void gr_heap_complete(granary *g, struct gr_block *list) {
     while (list) {
         struct gr_block *b = list;
-        struct gr_pool *pool = gr_slab_owner(b);
+        struct gr_pool *pool = gr_table_get(&g->table, b->addr);
         list = b->u.live.parked;
         gr_lock_take(&pool->lock);
         b->freed = atomic_load_explicit(&g->clock, memory_order_relaxed);
@@ -369,18 +371,18 @@ int gr_heap_use(granary *g, gr_addr addr, gr_cu_stream handle) {
     struct gr_pool *pool;
     int status = gr_heap_stream(g, gr_stream_normal(handle), false, &stream);
     if (status != GRANARY_OK) return status;
-    struct gr_block *b = lock_live(g, addr, &pool);
-    if (!b) return GRANARY_UNKNOWN_POINTER;
-    if (stream != pool->stream) status = gr_defer_use(&g->defer, b, pool->stream, stream);
+    struct gr_block **link = lock_live(g, addr, &pool);
+    if (!link) return GRANARY_UNKNOWN_POINTER;
+    if (stream != pool->stream) status = gr_defer_use(&g->defer, *link, pool->stream, stream);
     gr_lock_give(&pool->lock);
     return status;
 }
 
 int gr_heap_size_of(granary *g, gr_addr addr, size_t *out) {
     struct gr_pool *pool;
-    struct gr_block *b = lock_live(g, addr, &pool);
-    if (!b) return GRANARY_UNKNOWN_POINTER;
-    *out = b->size;
+    struct gr_block **link = lock_live(g, addr, &pool);
+    if (!link) return GRANARY_UNKNOWN_POINTER;
+    *out = (*link)->size;
     gr_lock_give(&pool->lock);
     return GRANARY_OK;
 }

@@ -9,7 +9,7 @@
  *
  *      alloc   scope ─> heap ─> route ─> pool: take ─────────────────> hit
  *                                          └ nothing fits ─> ladder (ladder.h) ─> take
- *      free    address table ─> block ─> its pool: put
+ *      free    address table ─> pool ─> live block: put
  *                                └ used by other streams ─> deferral ··· complete ─> put
  *
  * Invariants (gr_heap_check): those of every pool, the ledger, the extents, the deferral, and
@@ -24,6 +24,7 @@
 #ifndef GR_HEAP_HEAP_H
 #define GR_HEAP_HEAP_H
 
+#include "block/table.h"
 #include "heap/callback.h"
 #include "heap/route.h"
 #include "heap/trimmer.h"

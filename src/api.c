@@ -293,12 +293,12 @@ static int GR_COLD free_watched(granary *g, void *ptr, struct gr_history *histor
     return status;
 }
 
-/* What does not just become the recent block. pool, block: see gr_hit_free. */
-static int GR_NOINLINE free_rest(granary *g, struct gr_pool *pool, struct gr_block *block, void *ptr,
+/* What does not just become the recent block. pool, link: see gr_hit_free. */
+static int GR_NOINLINE free_rest(granary *g, struct gr_pool *pool, struct gr_block **link, void *ptr,
                                  const void *caller) {
     if (!ptr) return GRANARY_OK;
     struct gr_history *history = atomic_load_explicit(&g->ledger.watching, memory_order_acquire);
-    int status = pool                           ? gr_heap_free_locked(g, pool, block, (uintptr_t)ptr)
+    int status = pool                           ? gr_heap_free_locked(g, pool, link)
                  : GR_UNLIKELY(history != NULL) ? free_watched(g, ptr, history, caller)
                                                 : gr_heap_free(g, (uintptr_t)ptr);
     return GR_LIKELY(status == GRANARY_OK) ? GRANARY_OK : fail_pointer(g, "granary_free", status, ptr);
@@ -306,10 +306,10 @@ static int GR_NOINLINE free_rest(granary *g, struct gr_pool *pool, struct gr_blo
 
 int granary_free(granary *g, void *ptr) {
     struct gr_pool *pool;
-    struct gr_block *block;
+    struct gr_block **link;
     if (GR_UNLIKELY(!g)) return GRANARY_INVALID;
-    if (GR_LIKELY(gr_hit_free(g, (uintptr_t)ptr, &pool, &block))) return GRANARY_OK;
-    return free_rest(g, pool, block, ptr, __builtin_return_address(0));
+    if (GR_LIKELY(gr_hit_free(g, (uintptr_t)ptr, &pool, &link))) return GRANARY_OK;
+    return free_rest(g, pool, link, ptr, __builtin_return_address(0));
 }
 
 int granary_record_stream(granary *g, void *ptr, granary_stream stream) {

@@ -149,9 +149,14 @@ static struct gr_block *prepare_segment(struct gr_pool *pool) {
     return first;
 }
 
-/* The segment joins its pool; or, when making it has failed, what was prepared for it goes. Returns status. */
-static int settle_segment(struct gr_pool *pool, struct gr_segment *segment, struct gr_block *first,
-                          int status) {
+/* The segment joins its pool, which owns its addresses; or, when that or making it has failed, what was
+ * prepared for it goes. Returns status. */
+static int settle_segment(granary *g, struct gr_pool *pool, struct gr_segment *segment,
+                          struct gr_block *first, int status) {
+    if (status == GRANARY_OK && !gr_table_cover(&g->table, segment->base, segment->size, pool)) {
+        gr_segment_close(segment, &g->driver);
+        status = GRANARY_HOST_MEMORY;
+    }
     gr_pool_lock(pool);
     if (status == GRANARY_OK)
         gr_pool_add_segment(pool, segment);
@@ -175,7 +180,8 @@ static int open_range(granary *g, struct gr_pool *pool, size_t rounded) {
     struct gr_block *first = segment ? prepare_segment(pool) : NULL;
     int status = first ? gr_segment_open_expandable(segment, &g->driver, first, bytes, need)
                        : GRANARY_HOST_MEMORY;
-    if (settle_segment(pool, segment, first, status) != GRANARY_OK) return status;
+    status = settle_segment(g, pool, segment, first, status);
+    if (status != GRANARY_OK) return status;
     g->address_bytes += segment->size;
     g->ranges++;
     return GRANARY_OK;
@@ -216,7 +222,6 @@ static int back(granary *g, struct gr_request *r, struct gr_growth *growth, stru
     struct gr_range *range = &growth->segment->range;
     struct gr_block *b;
     for (b = gr_grow_next(growth, NULL); b; b = gr_grow_next(growth, b)) {
-        if (!gr_table_cover(&g->table, b->addr, b->size, pool->class == GR_SMALL)) return GRANARY_HOST_MEMORY;
         int supplied = supply(g, r, granules_of(g, b->size), loose);
         if (supplied != GRANARY_OK) return supplied;
     }
@@ -298,12 +303,8 @@ static int grow_classic(granary *g, struct gr_request *r) {
     struct gr_block *first = segment ? prepare_segment(pool) : NULL;
     r->missing = bytes;
     int status = first ? open_classic(g, r, segment, first, bytes) : GRANARY_HOST_MEMORY;
-    if (status == GRANARY_OK &&
-        !gr_table_cover(&g->table, segment->base, segment->size, pool->class == GR_SMALL)) {
-        gr_segment_close(segment, &g->driver);
-        status = GRANARY_HOST_MEMORY;
-    }
-    if (settle_segment(pool, segment, first, status) != GRANARY_OK) return status;
+    status = settle_segment(g, pool, segment, first, status);
+    if (status != GRANARY_OK) return status;
     g->classic_bytes += bytes;
     gr_ledger_segment_alloc(&g->ledger, &pool->tally, segment->base, bytes, &segment->label);
     gr_heap_serve(g, pool, first, r->rounded, r->requested, r->out);

@@ -160,8 +160,7 @@ static struct gr_pool_pair *spare_pair(granary *g) {
     pair = gr_host_take(1, sizeof(*pair), 8);
     if (!pair) return NULL;
     gr_ledger_add(&g->ledger, &pair->account, &pair->pool[GR_SMALL].tally, &pair->pool[GR_LARGE].tally);
-    for (int c = 0; c < GR_CLASSES; c++)
-        gr_pool_init(&pair->pool[c], (enum gr_class)c, &g->table, &g->sizing);
+    for (int c = 0; c < GR_CLASSES; c++) gr_pool_init(&pair->pool[c], (enum gr_class)c, &g->sizing);
     return pair;
 }
 
@@ -282,19 +281,16 @@ int gr_heap_alloc_routed(granary *g, size_t size, gr_cu_stream stream, bool reli
 
 /* ---- freeing ------------------------------------------------------------------------------ */
 
-static bool is_live_at(const struct gr_block *b, gr_addr addr) {
-    return GR_LIKELY(b->addr == addr && b->state == GR_BLOCK_LIVE);
-}
-
-/* Takes the lock of the pool that has the block at addr, or returns NULL and holds nothing. */
-static GR_INLINE struct gr_block *lock_live(granary *g, gr_addr addr, struct gr_pool **pool) {
-    struct gr_block *b = gr_table_get(&g->table, addr);
-    if (!b) return NULL;
-    *pool = gr_slab_owner(b);
-    gr_pool_lock(*pool);
-    /* The first look was without the lock, and another thread may have freed the block meanwhile. */
-    if (is_live_at(b, addr)) return b;
-    gr_pool_unlock(*pool);
+/* Takes the lock of the pool that has a live block at addr, and returns the link to it; or returns NULL and
+ * holds nothing. */
+static GR_INLINE struct gr_block **lock_live(granary *g, gr_addr addr, struct gr_pool **out) {
+    struct gr_pool *pool = gr_table_get(&g->table, addr);
+    if (GR_UNLIKELY(!pool)) return NULL;
+    *out = pool;
+    gr_pool_lock(pool);
+    struct gr_block **link = gr_live_link(&pool->live, addr);
+    if (GR_LIKELY(*link != NULL)) return link;
+    gr_pool_unlock(pool);
     return NULL;
 }
 
@@ -320,7 +316,7 @@ void gr_heap_serve(granary *g, struct gr_pool *pool, struct gr_block *b, size_t 
 
 int gr_heap_retake(granary *g, struct gr_block *b, struct gr_stream *stream, size_t rounded, size_t requested,
                    void **out) {
-    struct gr_pool *pool = gr_slab_owner(b);
+    struct gr_pool *pool = gr_table_get(&g->table, b->addr);
     bool over = false;
     gr_pool_lock(pool);
     int status = gr_defer_use(&g->defer, b, pool->stream, stream);
@@ -347,8 +343,9 @@ static GR_INLINE void free_used(granary *g, struct gr_pool *pool, struct gr_bloc
     if (!done) gr_heap_complete(g, gr_defer_reap(&g->defer)); /* someone else's may be done */
 }
 
-static GR_INLINE void free_block(granary *g, struct gr_pool *pool, struct gr_block *b) {
-    gr_table_clear(&g->table, b);
+static GR_INLINE void free_block(granary *g, struct gr_pool *pool, struct gr_block **link) {
+    struct gr_block *b = *link;
+    gr_live_remove(&pool->live, link);
     if (GR_UNLIKELY(b->u.live.uses != NULL)) {
         free_used(g, pool, b);
         return;
@@ -359,34 +356,32 @@ static GR_INLINE void free_block(granary *g, struct gr_pool *pool, struct gr_blo
     gr_pool_unlock(pool);
 }
 
-static GR_INLINE int free_locked(granary *g, struct gr_pool *pool, struct gr_block *b, gr_addr addr) {
-    bool routed = gr_heap_routes(g), live = is_live_at(b, addr);
-    if (!live || (routed && gr_scope_forbids(g, pool->route->heap))) {
+static GR_INLINE int free_locked(granary *g, struct gr_pool *pool, struct gr_block **link) {
+    bool routed = gr_heap_routes(g), live = *link != NULL;
+    if (GR_UNLIKELY(!live) || (routed && gr_scope_forbids(g, pool->route->heap))) {
         gr_pool_unlock(pool);
         return live ? GRANARY_WRONG_CAPTURE : GRANARY_UNKNOWN_POINTER;
     }
-    if (routed) b->freed = atomic_load_explicit(&g->clock, memory_order_relaxed);
-    free_block(g, pool, b);
+    if (routed) (*link)->freed = atomic_load_explicit(&g->clock, memory_order_relaxed);
+    free_block(g, pool, link);
     if (routed && g->no_caching) gr_reclaim_uncached(g);
     return GRANARY_OK;
 }
 
-int gr_heap_free_locked(granary *g, struct gr_pool *pool, struct gr_block *b, gr_addr addr) {
-    return free_locked(g, pool, b, addr);
+int gr_heap_free_locked(granary *g, struct gr_pool *pool, struct gr_block **link) {
+    return free_locked(g, pool, link);
 }
 
 int gr_heap_free(granary *g, gr_addr addr) {
-    struct gr_block *b = gr_table_get(&g->table, addr);
-    if (!b) return GRANARY_UNKNOWN_POINTER;
-    struct gr_pool *pool = gr_slab_owner(b);
-    gr_pool_lock(pool);
-    return free_locked(g, pool, b, addr);
+    struct gr_pool *pool;
+    struct gr_block **link = lock_live(g, addr, &pool);
+    return GR_LIKELY(link != NULL) ? free_locked(g, pool, link) : GRANARY_UNKNOWN_POINTER;
 }
 
 void gr_heap_complete(granary *g, struct gr_block *list) {
     while (list) {
         struct gr_block *b = list;
-        struct gr_pool *pool = gr_slab_owner(b);
+        struct gr_pool *pool = gr_table_get(&g->table, b->addr);
         list = b->u.live.parked;
         gr_pool_lock(pool);
         b->freed = atomic_load_explicit(&g->clock, memory_order_relaxed);
@@ -400,18 +395,18 @@ int gr_heap_use(granary *g, gr_addr addr, gr_cu_stream handle) {
     struct gr_pool *pool;
     int status = gr_heap_stream(g, gr_stream_normal(handle), false, &stream);
     if (status != GRANARY_OK) return status;
-    struct gr_block *b = lock_live(g, addr, &pool);
-    if (!b) return GRANARY_UNKNOWN_POINTER;
-    if (stream != pool->stream) status = gr_defer_use(&g->defer, b, pool->stream, stream);
+    struct gr_block **link = lock_live(g, addr, &pool);
+    if (!link) return GRANARY_UNKNOWN_POINTER;
+    if (stream != pool->stream) status = gr_defer_use(&g->defer, *link, pool->stream, stream);
     gr_pool_unlock(pool);
     return status;
 }
 
 int gr_heap_size_of(granary *g, gr_addr addr, size_t *out) {
     struct gr_pool *pool;
-    struct gr_block *b = lock_live(g, addr, &pool);
-    if (!b) return GRANARY_UNKNOWN_POINTER;
-    *out = b->size;
+    struct gr_block **link = lock_live(g, addr, &pool);
+    if (!link) return GRANARY_UNKNOWN_POINTER;
+    *out = (*link)->size;
     gr_pool_unlock(pool);
     return GRANARY_OK;
 }

@@ -9,7 +9,7 @@
  *
  *      alloc   scope ─> heap ─> route ─> pool: take ─────────────────> hit
  *                                          └ nothing fits ─> ladder (ladder.h) ─> take
- *      free    address table ─> block ─> its pool: put
+ *      free    address table ─> pool ─> live block: put
  *                                └ used by other streams ─> deferral ··· complete ─> put
  *
  * Invariants (gr_heap_check): those of every pool, the ledger, the extents, the deferral, and
@@ -24,6 +24,7 @@
 #ifndef GR_HEAP_HEAP_H
 #define GR_HEAP_HEAP_H
 
+#include "block/table.h"
 #include "heap/callback.h"
 #include "heap/route.h"
 #include "heap/trimmer.h"
@@ -119,8 +120,9 @@ GR_MUST int gr_heap_alloc(granary *g, size_t size, gr_cu_stream stream, void **o
 GR_MUST int gr_heap_alloc_routed(granary *g, size_t size, gr_cu_stream stream, bool relieved, void **out,
                                  struct granary_shortfall *shortfall);
 GR_MUST int gr_heap_free(granary *g, gr_addr addr);
-/* The same once the lock of the pool has been taken that had the block at addr a moment ago. Gives it back. */
-GR_MUST int gr_heap_free_locked(granary *g, struct gr_pool *pool, struct gr_block *b, gr_addr addr);
+/* The same once the lock of the pool has been taken; link: to the live block, or to NULL when there is none.
+ * Gives the lock back. */
+GR_MUST int gr_heap_free_locked(granary *g, struct gr_pool *pool, struct gr_block **link);
 GR_MUST int gr_heap_use(granary *g, gr_addr addr, gr_cu_stream stream);
 GR_MUST int gr_heap_size_of(granary *g, gr_addr addr, size_t *out);
 

@@ -5,8 +5,8 @@
  *      alloc   route ─> pool: lock ─ the recent block once more ─ count ─ unlock
  *                        │       └ not that block, history ·················> gr_heap_try_locked
  *                        └ scopes, history, no route, another holds the lock > gr_heap_alloc
- *      free    address table ─> block ─> pool: lock ─ count ─ it is the recent block ─ unlock
- *                        │                └ used by others, there is one, history > gr_heap_free_locked
+ *      free    address table ─> pool: lock ─ live block ─ count ─ it is the recent block ─ unlock
+ *                        │        └ used by others, there is one, history > gr_heap_free_locked
  *                        └ as above ··········································> gr_heap_free
  *
  * Locks: the lock of the pool; it is still held when *pool is not NULL at the end. */
@@ -44,25 +44,23 @@ static GR_INLINE bool gr_hit_alloc(granary *g, size_t size, gr_cu_stream stream,
     return true;
 }
 
-/* Freed. Or not, and nothing has happened but that *pool, if it is not NULL, is locked: it had *block at addr
- * a moment ago. */
-static GR_INLINE bool gr_hit_free(granary *g, gr_addr addr, struct gr_pool **pool, struct gr_block **block) {
+/* Freed. Or not, and nothing has happened but that *pool, if it is not NULL, is the one that owns the address
+ * and locked; *link leads to its live block there, or to NULL. */
+static GR_INLINE bool gr_hit_free(granary *g, gr_addr addr, struct gr_pool **pool, struct gr_block ***link) {
     *pool = NULL;
-    *block = NULL;
+    *link = NULL;
     if (GR_UNLIKELY(atomic_load_explicit(&g->routing, memory_order_acquire) != 0)) return false;
-    struct gr_block *b = gr_table_get(&g->table, addr);
-    if (GR_UNLIKELY(!b)) return false;
-    struct gr_pool *own = gr_slab_owner(b);
+    struct gr_pool *own = gr_table_get(&g->table, addr);
+    if (GR_UNLIKELY(!own)) return false;
     struct gr_account *account = own->tally.account;
     if (GR_UNLIKELY(!gr_lock_try(&account->lock))) return false;
-    /* The first look was without the lock, and another thread may have freed the block meanwhile. */
-    if (GR_UNLIKELY(b->addr != addr || b->state != GR_BLOCK_LIVE || b->u.live.uses || own->recent ||
-                    own->tally.history)) {
+    struct gr_block **at = gr_live_link(&own->live, addr), *b = *at;
+    if (GR_UNLIKELY(!b || b->u.live.uses || own->recent || own->tally.history)) {
         *pool = own;
-        *block = b;
+        *link = at;
         return false;
     }
-    gr_table_clear(&g->table, b);
+    gr_live_remove(&own->live, at);
     gr_ledger_free_untold(account, &own->tally, b->size, b->u.live.requested);
     b->epoch = gr_stream_epoch(own->stream);
     gr_pool_free_first(own, b);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A pool: the blocks of one stream and one size class. Takes blocks out and puts them back.
  *
- *      take   index -> best fit -> cut -> LIVE, entered in the address table
+ *      take   index -> best fit -> cut -> LIVE, found by its address (live.h)
  *      free   block -> FREE, remembered as the recent one
  *      put    block -> FREE, joined with free neighbours -> index
  *
@@ -21,7 +21,7 @@
  *      P1  the free index holds the FREE blocks of the segments but the recent one, the hole index the HOLEs
  *      P2  segments are sorted by address and do not overlap
  *      P3  the tally's allocated and active bytes and counts are those of the LIVE and PENDING blocks
- *      P4  the address table knows every LIVE block
+ *      P4  the set of live blocks holds every LIVE block and no other
  *      P5  at most one FREE block is in no index: the recent one
  *
  * Locks: one lock for the two pools of a stream, small and large, in the account that their tallies share
@@ -31,7 +31,7 @@
 #define GR_POOL_POOL_H
 
 #include "block/index.h"
-#include "block/table.h"
+#include "block/live.h"
 #include "ledger/ledger.h"
 #include "memory/segment.h"
 #include "policy/sizing.h"
@@ -42,7 +42,6 @@ struct gr_route;
 struct gr_pool {
     /* constant */
     enum gr_class class;
-    struct gr_address_table *table;
     const struct gr_sizing *sizing;
     /* constant while the pool is assigned; written under both locks */
     bool expandable;          /* grows on ranges; else by classic segments */
@@ -58,6 +57,7 @@ struct gr_pool {
     struct gr_block *recent; /* freed last: FREE, in no index, or NULL */
     struct gr_block *taken;  /* handed out last by best fit, */
     uint64_t taken_changes;  /* free.changes just after that */
+    struct gr_live live;
     struct gr_index free;
     struct gr_index holes;
 };
@@ -70,8 +70,7 @@ struct gr_pool_pair {
 };
 
 /* pool is zeroed memory but for its tally, which is in the ledger. */
-void gr_pool_init(struct gr_pool *pool, enum gr_class class, struct gr_address_table *table,
-                  const struct gr_sizing *sizing);
+void gr_pool_init(struct gr_pool *pool, enum gr_class class, const struct gr_sizing *sizing);
 /* The pool has no segments any more. */
 void gr_pool_fini(struct gr_pool *pool);
 
@@ -94,16 +93,20 @@ static inline void gr_pool_hand_out(struct gr_pool *pool, struct gr_block *b, si
     gr_block_become(b, GR_BLOCK_LIVE);
     b->u.live.requested = requested;
     b->u.live.uses = NULL;
-    gr_table_set(pool->table, b);
+    gr_live_add(&pool->live, b);
 }
 
-/* The recent block once more, if best fit handed it out and nothing has changed since; else NULL. */
+/* The recent block once more, if best fit handed it out and nothing has changed since; else NULL. The live
+ * blocks were as many before, so their set is not asked to grow. */
 static inline struct gr_block *gr_pool_again(struct gr_pool *pool, size_t rounded, size_t requested) {
     struct gr_block *b = pool->recent;
     if (!b || b != pool->taken || b->size != rounded || pool->taken_changes != pool->free.changes)
         return NULL;
     pool->recent = NULL;
-    gr_pool_hand_out(pool, b, requested);
+    gr_block_become(b, GR_BLOCK_LIVE);
+    b->u.live.requested = requested;
+    b->u.live.uses = NULL;
+    gr_live_add_again(&pool->live, b);
     return b;
 }
 
@@ -132,9 +135,6 @@ static inline void gr_pool_free(struct gr_pool *pool, struct gr_block *b) {
 void gr_pool_put(struct gr_pool *pool, struct gr_block *b);
 /* A MOVING block with nothing behind it becomes a HOLE. Cannot fail. */
 void gr_pool_put_hole(struct gr_pool *pool, struct gr_block *b);
-
-/* The live block at addr, or NULL. */
-struct gr_block *gr_pool_live_at(const struct gr_pool *pool, gr_addr addr);
 
 /* The segment that holds addr, which is one of the pool's. */
 struct gr_segment *gr_pool_segment_of(const struct gr_pool *pool, gr_addr addr);

@@ -9,7 +9,6 @@
 struct lone_pool {
     struct gr_driver driver;
     struct gr_extents extents;
-    struct gr_address_table table;
     struct gr_ledger ledger;
     struct gr_sizing sizing;
     struct gr_stream stream;

@@ -174,7 +174,7 @@ START_TEST(the_check_of_the_handle_asks_every_module) {
     open_mode(0);
     void *p = fixture_alloc(g, 5 * GR_MIB, NULL);
     struct gr_route *route = gr_route_find(&g->own.routes, GR_CU_STREAM_LEGACY);
-    struct gr_block *b = gr_table_get(&g->table, (gr_addr)(uintptr_t)p);
+    struct gr_block *b = gr_live_find(&gr_heap_pool(route, GR_LARGE)->live, (gr_addr)(uintptr_t)p);
     b->state = GR_BLOCK_MOVING;
     ck_assert_str_eq(granary_verify(g), "B4");
     b->state = GR_BLOCK_LIVE;

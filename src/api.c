@@ -249,8 +249,8 @@ static GR_INLINE int alloc(granary *g, size_t size, granary_stream stream, void 
 }
 
 /* With history: who asks is noted before any lock is taken. */
-static int GR_COLD alloc_watched(granary *g, size_t size, granary_stream stream, void **out,
-                                 struct gr_history *history, const void *caller) {
+static int GR_ASIDE alloc_watched(granary *g, size_t size, granary_stream stream, void **out,
+                                  struct gr_history *history, const void *caller) {
     struct gr_note before = gr_history_enter(history, false, caller);
     int status = alloc(g, size, stream, out);
     gr_stacks_leave(before);
@@ -264,7 +264,7 @@ int granary_alloc(granary *g, size_t size, granary_stream stream, void **out) {
         return GRANARY_OK;
     }
     struct gr_history *history = atomic_load_explicit(&g->ledger.watching, memory_order_acquire);
-    if (GR_UNLIKELY(history != NULL))
+    if (GR_UNLIKELY(history != NULL) && gr_history_asks(history, false))
         return alloc_watched(g, size, stream, out, history, __builtin_return_address(0));
     return alloc(g, size, stream, out);
 }
@@ -277,7 +277,7 @@ static int fail_pointer(granary *g, const char *call, int status, const void *pt
         g->driver.facts.device);
 }
 
-static int GR_COLD free_watched(granary *g, void *ptr, struct gr_history *history, const void *caller) {
+static int GR_ASIDE free_watched(granary *g, void *ptr, struct gr_history *history, const void *caller) {
     struct gr_note before = gr_history_enter(history, true, caller);
     int status = gr_heap_free(g, (gr_addr)(uintptr_t)ptr);
     gr_stacks_leave(before);
@@ -288,8 +288,9 @@ int granary_free(granary *g, void *ptr) {
     if (GR_UNLIKELY(!g)) return GRANARY_INVALID;
     if (GR_UNLIKELY(!ptr)) return GRANARY_OK;
     struct gr_history *history = atomic_load_explicit(&g->ledger.watching, memory_order_acquire);
-    int status = GR_LIKELY(history == NULL) ? gr_heap_free(g, (gr_addr)(uintptr_t)ptr)
-                                            : free_watched(g, ptr, history, __builtin_return_address(0));
+    int status = GR_UNLIKELY(history != NULL) && gr_history_asks(history, true)
+                     ? free_watched(g, ptr, history, __builtin_return_address(0))
+                     : gr_heap_free(g, (gr_addr)(uintptr_t)ptr);
     return GR_LIKELY(status == GRANARY_OK) ? GRANARY_OK : fail_pointer(g, "granary_free", status, ptr);
 }
 

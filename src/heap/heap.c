@@ -273,19 +273,15 @@ static GR_INLINE struct gr_block *lock_live(granary *g, gr_addr addr, struct gr_
     return NULL;
 }
 
-/* Nobody uses the block any more: the one end of every free. The pool is locked. */
-static GR_INLINE void complete(struct gr_pool *pool, struct gr_block *b) {
+/* Nobody uses the block, which is PENDING, any more. The pool is locked. */
+static void complete(struct gr_pool *pool, struct gr_block *b) {
     gr_ledger_free_completed(&pool->tally, b->addr, b->size, b->u.live.requested, b->label);
     b->epoch = gr_stream_epoch(pool->stream);
 }
 
-/* Straight from LIVE it is the recent block; from PENDING it takes its place among the others. */
 static void finish_free(struct gr_pool *pool, struct gr_block *b) {
     complete(pool, b);
-    if (GR_LIKELY(b->state == GR_BLOCK_LIVE))
-        gr_pool_free(pool, b);
-    else
-        gr_pool_put(pool, b);
+    gr_pool_put(pool, b);
 }
 
 void gr_heap_serve(granary *g, struct gr_pool *pool, struct gr_block *b, size_t rounded, size_t requested,
@@ -317,18 +313,27 @@ int gr_heap_retake(granary *g, struct gr_block *b, struct gr_stream *stream, siz
     return status;
 }
 
+/* Other streams use the block. Ends with the pool's lock given back. */
+static void GR_ASIDE park(granary *g, struct gr_pool *pool, struct gr_block *b) {
+    gr_ledger_free_requested(&pool->tally, b->addr, b->size, b->u.live.requested, b->label);
+    gr_block_become(b, GR_BLOCK_PENDING);
+    bool done = gr_defer_park(&g->defer, b, pool->stream, &pool->route->heap->kin[pool->class]);
+    if (done) finish_free(pool, b);
+    gr_lock_give(&pool->lock);
+    if (!done) gr_heap_complete(g, gr_defer_reap(&g->defer)); /* someone else's may be done */
+}
+
 /* Ends with the pool's lock given back. */
 static GR_INLINE int free_block(granary *g, struct gr_pool *pool, struct gr_block *b) {
     gr_table_clear(&g->table, b);
-    gr_ledger_free_requested(&pool->tally, b->addr, b->size, b->u.live.requested, b->label);
-    bool done = true;
     if (GR_UNLIKELY(b->u.live.uses != NULL)) {
-        gr_block_become(b, GR_BLOCK_PENDING);
-        done = gr_defer_park(&g->defer, b, pool->stream, &pool->route->heap->kin[pool->class]);
+        park(g, pool, b);
+        return GRANARY_OK;
     }
-    if (done) finish_free(pool, b);
+    gr_ledger_free(&pool->tally, b->addr, b->size, b->u.live.requested, b->label);
+    b->epoch = gr_stream_epoch(pool->stream);
+    gr_pool_free(pool, b);
     gr_lock_give(&pool->lock);
-    if (GR_UNLIKELY(!done)) gr_heap_complete(g, gr_defer_reap(&g->defer)); /* someone else's may be done */
     return GRANARY_OK;
 }
 

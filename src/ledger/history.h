@@ -21,6 +21,7 @@
 #ifndef GR_LEDGER_HISTORY_H
 #define GR_LEDGER_HISTORY_H
 
+#include "base/ticks.h"
 #include "ledger/stacks.h"
 
 enum gr_action {
@@ -66,12 +67,14 @@ struct gr_slot {
 
 struct gr_history {
     struct gr_stacks stacks;
-    atomic_int level;   /* enum granary_history_level */
-    atomic_int sources; /* GRANARY_STACKS_* */
+    struct gr_ticks ticks; /* constant */
+    atomic_int level;      /* enum granary_history_level */
+    atomic_int sources;    /* GRANARY_STACKS_* */
     _Alignas(64) atomic_uint_fast64_t next;
     /* changed while everything is stopped */
     _Alignas(64) struct gr_slot *ring;
     uint64_t room;
+    uint64_t inverse; /* (2^64 - 1) / room */
     uint64_t start;   /* ticket at which this ring began */
     uint64_t first;   /* of those that it has, unless it has gone round since */
     uint64_t cleared; /* tickets before this one do not count */
@@ -85,18 +88,28 @@ void gr_history_fini(struct gr_history *history);
 struct gr_history *gr_history_make(void);
 void gr_history_free(struct gr_history *history);
 
-/* A call begins; it ends with gr_stacks_leave. free: it gives a block back, which has a stack already. */
+/* Whether there is anything to note of a call: else it needs no enter and leave. free: it gives a block back,
+ * which has a stack already. */
+GR_MUST bool gr_history_asks(const struct gr_history *history, bool free);
+/* A call begins; it ends with gr_stacks_leave. */
 GR_MUST struct gr_note gr_history_enter(struct gr_history *history, bool free, const void *caller);
 
 /* The label of an allocation by the call under way. */
-uint32_t GR_COLD gr_history_label(const struct gr_history *history);
+uint32_t gr_history_label(const struct gr_history *history);
 
-/* Tells. The stack is the call's own if it noted one, else the label's. */
-void GR_COLD gr_history_tell(struct gr_history *history, enum gr_action action, const struct gr_place *place,
-                             uint64_t addr, uint64_t size, uint32_t label);
+/* Tells of an allocation, and returns its label. */
+uint32_t GR_ASIDE gr_history_tell_alloc(struct gr_history *history, const struct gr_place *place,
+                                        uint64_t addr, uint64_t size);
+/* Tells that a free was requested and is completed at once: two events at one time. */
+void GR_ASIDE gr_history_tell_free(struct gr_history *history, const struct gr_place *place, uint64_t addr,
+                                   uint64_t size, uint32_t label);
+
+/* Tells of anything else. The stack is the call's own if it noted one, else the label's. */
+void GR_ASIDE gr_history_tell(struct gr_history *history, enum gr_action action, const struct gr_place *place,
+                              uint64_t addr, uint64_t size, uint32_t label);
 /* The same with the label's stack only: what happens now was caused by another call. */
-void GR_COLD gr_history_tell_of(struct gr_history *history, enum gr_action action,
-                                const struct gr_place *place, uint64_t addr, uint64_t size, uint32_t label);
+void GR_ASIDE gr_history_tell_of(struct gr_history *history, enum gr_action action,
+                                 const struct gr_place *place, uint64_t addr, uint64_t size, uint32_t label);
 /* A mark of the user's: `name` is one of stacks.texts. */
 void gr_history_annotate(struct gr_history *history, enum gr_action action, uint32_t name);
 

@@ -111,10 +111,8 @@ static inline int64_t gr_tally_up(const struct gr_tally *tally, enum gr_figure f
 GR_MUST static inline bool gr_ledger_alloc(struct gr_tally *tally, uint64_t addr, size_t size,
                                            size_t requested, uint32_t *label) {
     *label = 0;
-    if (GR_UNLIKELY(tally->history != NULL)) {
-        *label = gr_history_label(tally->history);
-        gr_history_tell(tally->history, GR_ALLOC, &tally->place, addr, requested, *label);
-    }
+    if (GR_UNLIKELY(tally->history != NULL))
+        *label = gr_history_tell_alloc(tally->history, &tally->place, addr, requested);
     tally->up[GR_UP_BYTES] += (int64_t)size;
     tally->up[GR_UP_REQUESTED] += (int64_t)requested;
     tally->up[GR_UP_BLOCKS] += 1;
@@ -124,7 +122,18 @@ GR_MUST static inline bool gr_ledger_alloc(struct gr_tally *tally, uint64_t addr
             (tally->left[GR_ACTIVE_BLOCKS] -= 1)) < 0;
 }
 
-/* The block is no longer the caller's; and it may be used again. */
+/* The block is no longer the caller's, and may be used again: at once, or first the one and later the
+ * other. */
+static inline void gr_ledger_free(struct gr_tally *tally, uint64_t addr, size_t size, size_t requested,
+                                  uint32_t label) {
+    if (GR_UNLIKELY(tally->history != NULL))
+        gr_history_tell_free(tally->history, &tally->place, addr, requested, label);
+    tally->left[GR_ALLOCATED_BYTES] += (int64_t)size;
+    tally->left[GR_ACTIVE_BYTES] += (int64_t)size;
+    tally->left[GR_REQUESTED_BYTES] += (int64_t)requested;
+    tally->left[GR_ALLOCATIONS] += 1;
+    tally->left[GR_ACTIVE_BLOCKS] += 1;
+}
 static inline void gr_ledger_free_requested(struct gr_tally *tally, uint64_t addr, size_t size,
                                             size_t requested, uint32_t label) {
     if (GR_UNLIKELY(tally->history != NULL))

@@ -9,9 +9,9 @@
 /* What a thread says about itself, and the note of the recorded call that it is in. A thread's own
  * state, not the library's. */
 static _Thread_local struct {
+    struct gr_note note;
     char tag[GRANARY_TAG_ROOM];
     char metadata[GRANARY_METADATA_ROOM];
-    struct gr_note note;
 } self;
 
 void gr_stacks_init(struct gr_stacks *stacks) {
@@ -40,9 +40,9 @@ static uint32_t put(struct gr_stacks *stacks, struct gr_intern *table, const voi
     return number;
 }
 
-struct gr_note gr_stacks_enter(struct gr_stacks *stacks, int sources, const void *caller) {
+/* The stack's number. */
+static uint32_t GR_ASIDE take(struct gr_stacks *stacks, int sources, const void *caller) {
     uint64_t word[2 * GR_STACK_FRAMES];
-    struct gr_note before = self.note;
     size_t count = 0;
     if (sources & GRANARY_STACKS_C) count = gr_unwind_take(&stacks->unwind, caller, word, GR_STACK_FRAMES);
     if (sources & GRANARY_STACKS_PYTHON) {
@@ -50,12 +50,19 @@ struct gr_note gr_stacks_enter(struct gr_stacks *stacks, int sources, const void
         count += gr_python_take(&stacks->python, &stacks->python_frames, word + count, GR_STACK_FRAMES);
         for (size_t i = c_frames; i < count; i++) word[i] |= GR_STACK_PYTHON;
     }
-    self.note = (struct gr_note){
-        .of = stacks,
-        .label = gr_label(put(stacks, &stacks->stacks, word, count * sizeof(word[0])),
-                          put(stacks, &stacks->tags, self.tag, strlen(self.tag))),
-        .metadata = put(stacks, &stacks->texts, self.metadata, strlen(self.metadata)),
-    };
+    return put(stacks, &stacks->stacks, word, count * sizeof(word[0]));
+}
+
+bool gr_stacks_said(void) {
+    return self.note.of || self.tag[0] || self.metadata[0];
+}
+
+struct gr_note gr_stacks_enter(struct gr_stacks *stacks, int sources, const void *caller) {
+    struct gr_note before = self.note;
+    uint32_t stack = sources ? take(stacks, sources, caller) : 0, tag = 0, metadata = 0;
+    if (self.tag[0]) tag = put(stacks, &stacks->tags, self.tag, strlen(self.tag));
+    if (self.metadata[0]) metadata = put(stacks, &stacks->texts, self.metadata, strlen(self.metadata));
+    self.note = (struct gr_note){.of = stacks, .label = gr_label(stack, tag), .metadata = metadata};
     return before;
 }
 

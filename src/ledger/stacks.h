@@ -59,6 +59,8 @@ struct gr_note {
     uint32_t label, metadata;
 };
 
+/* The thread has a tag or metadata, or is in a call already. */
+GR_MUST bool gr_stacks_said(void);
 /* A call begins that events may be told of: its note is made. sources: GRANARY_STACKS_*, of which the
  * stack is taken; caller: the address that the public function returns to. Returns the note of the call
  * that this one is made in (by a callback), which leave puts back. */

@@ -98,8 +98,12 @@ static void step_down(struct pool *pool, size_t at, bool at_once) {
     enum gr_class class = pool->tally.class;
     size_t size = pool->block[at].size, requested = pool->block[at].requested;
     gr_lock_take(&pool->lock);
+    bool whole = at_once && !pool->block[at].pending;
     if (!pool->block[at].pending) {
-        gr_ledger_free_requested(&pool->tally, 0, size, requested, 0);
+        if (whole)
+            gr_ledger_free(&pool->tally, 0, size, requested, 0);
+        else
+            gr_ledger_free_requested(&pool->tally, 0, size, requested, 0);
         move(class, GR_ALLOCATED_BYTES, -(int64_t)size);
         move(class, GR_ALLOCATIONS, -1);
         pool->block[at].pending = true;
@@ -108,7 +112,7 @@ static void step_down(struct pool *pool, size_t at, bool at_once) {
             return;
         }
     }
-    gr_ledger_free_completed(&pool->tally, 0, size, requested, 0);
+    if (!whole) gr_ledger_free_completed(&pool->tally, 0, size, requested, 0);
     move(class, GR_ACTIVE_BYTES, -(int64_t)size);
     move(class, GR_REQUESTED_BYTES, -(int64_t)requested);
     move(class, GR_ACTIVE_BLOCKS, -1);
@@ -268,15 +272,13 @@ static void *rise_and_fall(void *argument) {
             if (over) gr_ledger_settle(&ledger, &pool->tally);
         }
         gr_lock_take(&pool->lock);
-        gr_ledger_free_requested(&pool->tally, 0, 1024, 600, 0);
-        gr_ledger_free_completed(&pool->tally, 0, 1024, 600, 0);
+        gr_ledger_free(&pool->tally, 0, 1024, 600, 0);
         gr_lock_give(&pool->lock);
     }
     pthread_barrier_wait(&barrier);
     for (int i = 0; i < RISE; i++) {
         gr_lock_take(&pool->lock);
-        gr_ledger_free_requested(&pool->tally, 0, 1024, 600, 0);
-        gr_ledger_free_completed(&pool->tally, 0, 1024, 600, 0);
+        gr_ledger_free(&pool->tally, 0, 1024, 600, 0);
         gr_lock_give(&pool->lock);
     }
     return NULL;

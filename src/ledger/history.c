@@ -33,27 +33,16 @@ void gr_history_free(struct gr_history *h) {
 
 /* ---- telling -------------------------------------------------------------------------------- */
 
-/* Events are. */
 static GR_INLINE bool wanted(const struct gr_history *h) {
     return atomic_load_explicit(&h->level, memory_order_relaxed) >= GRANARY_HISTORY_ALLOC;
 }
 
-static GR_INLINE int sources_of(const struct gr_history *h, bool free) {
-    bool own = !free || atomic_load_explicit(&h->level, memory_order_relaxed) == GRANARY_HISTORY_ALL;
-    return own ? atomic_load_explicit(&h->sources, memory_order_relaxed) : 0;
-}
-
-bool gr_history_asks(const struct gr_history *h, bool free) {
-    if (free && !wanted(h)) return false;
-    return sources_of(h, free) != 0 || gr_stacks_said();
-}
-
 struct gr_note gr_history_enter(struct gr_history *h, bool free, const void *caller) {
-    return gr_stacks_enter(&h->stacks, sources_of(h, free), caller);
+    return gr_stacks_enter(&h->stacks, gr_history_sources(h, free), caller);
 }
 
 uint32_t gr_history_label(const struct gr_history *h) {
-    return gr_stacks_note(&h->stacks)->label;
+    return gr_stacks_note(&h->stacks).label;
 }
 
 /* ticket % room, without a division: the quotient by the inverse is at most one too small. */
@@ -82,95 +71,92 @@ static GR_INLINE uint64_t take_tickets(struct gr_history *h, uint64_t count) {
     return atomic_fetch_add_explicit(&h->next, count, memory_order_relaxed);
 }
 
+/* What a slot holds of an event. */
+struct words {
+    uint64_t tick, addr, size, stream, where, who, metadata;
+};
+
+static GR_INLINE uint64_t who_of(uint32_t stack, uint32_t tag) {
+    return stack | (uint64_t)tag << 32;
+}
+static GR_INLINE uint64_t where_of(enum gr_action action, const struct gr_place *place) {
+    return place->heap << 8 | (uint64_t)action;
+}
+
 /* index: that of the ticket. */
-static GR_INLINE void write_event(struct gr_history *h, uint64_t ticket, uint64_t index, uint64_t tick,
-                                  const struct gr_event *event) {
+static GR_INLINE void write_event(const struct gr_history *h, uint64_t ticket, uint64_t index,
+                                  const struct words *words) {
     if (GR_UNLIKELY(h->room == 0)) return;
     struct gr_slot *slot = &h->ring[index];
     if (GR_UNLIKELY(!is_ready(h, slot, ticket))) wait_for_slot(h, slot, ticket);
     atomic_store_explicit(&slot->stamp, BUSY, memory_order_relaxed);
-    put(slot, 0, tick);
-    put(slot, 1, event->addr);
-    put(slot, 2, event->size);
-    put(slot, 3, event->place.stream);
-    put(slot, 4, event->place.heap << 8 | (uint64_t)event->action);
-    put(slot, 5, event->stack | (uint64_t)event->tag << 32);
-    put(slot, 6, event->metadata);
+    put(slot, 0, words->tick);
+    put(slot, 1, words->addr);
+    put(slot, 2, words->size);
+    put(slot, 3, words->stream);
+    put(slot, 4, words->where);
+    put(slot, 5, words->who);
+    put(slot, 6, words->metadata);
     atomic_store_explicit(&slot->stamp, ticket + 1, memory_order_release);
+}
+
+static GR_INLINE void tell(struct gr_history *h, enum gr_action action, const struct gr_place *place,
+                           uint64_t addr, uint64_t size, uint64_t who, uint32_t metadata) {
+    if (!wanted(h)) return;
+    uint64_t ticket = take_tickets(h, 1);
+    const struct words words = {gr_ticks_now(&h->ticks), addr, size,    place->stream,
+                                where_of(action, place), who,  metadata};
+    write_event(h, ticket, index_of(h, ticket), &words);
+}
+
+/* Of the call under way: its stack, or that of the label when it noted none; and the label's tag, or its own
+ * when there is no label. */
+static GR_INLINE uint64_t caller_of(const struct gr_note *note, uint32_t label) {
+    uint32_t stack = gr_label_stack(note->label);
+    return who_of(stack ? stack : gr_label_stack(label), gr_label_tag(label ? label : note->label));
+}
+static GR_INLINE uint64_t owner_of(uint32_t label) {
+    return who_of(gr_label_stack(label), gr_label_tag(label));
 }
 
 uint32_t gr_history_tell_alloc(struct gr_history *h, const struct gr_place *place, uint64_t addr,
                                uint64_t size) {
-    const struct gr_note *note = gr_stacks_note(&h->stacks);
-    uint32_t label = note->label;
-    if (wanted(h)) {
-        uint64_t tick = gr_ticks_now(&h->ticks), ticket = take_tickets(h, 1);
-        const struct gr_event event = {.addr = addr,
-                                       .size = size,
-                                       .place = *place,
-                                       .stack = gr_label_stack(label),
-                                       .tag = gr_label_tag(label),
-                                       .metadata = note->metadata,
-                                       .action = GR_ALLOC};
-        write_event(h, ticket, index_of(h, ticket), tick, &event);
-    }
-    return label;
-}
-
-/* The stack of the call under way if it noted one, else the label's. */
-static GR_INLINE uint32_t stack_of(const struct gr_note *note, uint32_t label) {
-    uint32_t stack = gr_label_stack(note->label);
-    return stack ? stack : gr_label_stack(label);
+    const struct gr_note note = gr_stacks_note(&h->stacks);
+    tell(h, GR_ALLOC, place, addr, size, owner_of(note.label), note.metadata);
+    return note.label;
 }
 
 void gr_history_tell_free(struct gr_history *h, const struct gr_place *place, uint64_t addr, uint64_t size,
                           uint32_t label) {
     if (!wanted(h)) return;
-    const struct gr_note *note = gr_stacks_note(&h->stacks);
-    uint64_t tick = gr_ticks_now(&h->ticks), ticket = take_tickets(h, 2), index = index_of(h, ticket);
-    struct gr_event event = {.addr = addr,
-                             .size = size,
-                             .place = *place,
-                             .stack = stack_of(note, label),
-                             .tag = gr_label_tag(label ? label : note->label),
-                             .metadata = note->metadata,
-                             .action = GR_FREE_REQUESTED};
-    write_event(h, ticket, index, tick, &event);
-    event.stack = gr_label_stack(label);
-    event.tag = gr_label_tag(label);
-    event.action = GR_FREE_COMPLETED;
-    write_event(h, ticket + 1, index + 1 < h->room ? index + 1 : 0, tick, &event);
-}
-
-static void tell(struct gr_history *h, enum gr_action action, const struct gr_place *place, uint64_t addr,
-                 uint64_t size, uint32_t stack, uint32_t tag, uint32_t metadata) {
-    if (!wanted(h)) return;
-    uint64_t tick = gr_ticks_now(&h->ticks), ticket = take_tickets(h, 1);
-    const struct gr_event event = {.addr = addr,
-                                   .size = size,
-                                   .place = *place,
-                                   .stack = stack,
-                                   .tag = tag,
-                                   .metadata = metadata,
-                                   .action = action};
-    write_event(h, ticket, index_of(h, ticket), tick, &event);
+    const struct gr_note note = gr_stacks_note(&h->stacks);
+    uint64_t ticket = take_tickets(h, 2), index = index_of(h, ticket), owner = owner_of(label);
+    struct words words = {.tick = gr_ticks_now(&h->ticks),
+                          .addr = addr,
+                          .size = size,
+                          .stream = place->stream,
+                          .where = where_of(GR_FREE_REQUESTED, place),
+                          .who = caller_of(&note, label),
+                          .metadata = note.metadata};
+    write_event(h, ticket, index, &words);
+    words.where = where_of(GR_FREE_COMPLETED, place);
+    words.who = owner;
+    write_event(h, ticket + 1, index + 1 < h->room ? index + 1 : 0, &words);
 }
 
 void gr_history_tell(struct gr_history *h, enum gr_action action, const struct gr_place *place, uint64_t addr,
                      uint64_t size, uint32_t label) {
-    const struct gr_note *note = gr_stacks_note(&h->stacks);
-    tell(h, action, place, addr, size, stack_of(note, label), gr_label_tag(label ? label : note->label),
-         note->metadata);
+    const struct gr_note note = gr_stacks_note(&h->stacks);
+    tell(h, action, place, addr, size, caller_of(&note, label), note.metadata);
 }
 
 void gr_history_tell_of(struct gr_history *h, enum gr_action action, const struct gr_place *place,
                         uint64_t addr, uint64_t size, uint32_t label) {
-    tell(h, action, place, addr, size, gr_label_stack(label), gr_label_tag(label),
-         gr_stacks_note(&h->stacks)->metadata);
+    tell(h, action, place, addr, size, owner_of(label), gr_stacks_note(&h->stacks).metadata);
 }
 
 void gr_history_annotate(struct gr_history *h, enum gr_action action, uint32_t name) {
-    tell(h, action, &(struct gr_place){0}, 0, 0, 0, 0, name);
+    tell(h, action, &(struct gr_place){0}, 0, 0, 0, name);
 }
 
 /* ---- while everything is stopped ------------------------------------------------------------- */

@@ -9,6 +9,10 @@
  * and so do those of several pools where one thing led to the other. That is all that threads share:
  * nobody waits, but for a writer that is a whole round behind.
  *
+ * It is told on the path of a hit. So its time is a tick (base/ticks.h), which becomes a time of day when the
+ * event is copied out; and a free that is completed at once takes one tick, and two tickets in a row, for its
+ * two events.
+ *
  *      slot   stamp: ticket + 1 once the words belong together, BUSY while they are written
  *             words, atomic, so that a reader may look while they change and finds out by the stamp
  *
@@ -88,9 +92,16 @@ void gr_history_fini(struct gr_history *history);
 struct gr_history *gr_history_make(void);
 void gr_history_free(struct gr_history *history);
 
-/* Whether there is anything to note of a call: else it needs no enter and leave. free: it gives a block back,
- * which has a stack already. */
-GR_MUST bool gr_history_asks(const struct gr_history *history, bool free);
+/* The stacks to be taken in a call. free: it gives a block back, which has a stack already. */
+static inline int gr_history_sources(const struct gr_history *h, bool free) {
+    bool own = !free || atomic_load_explicit(&h->level, memory_order_relaxed) == GRANARY_HISTORY_ALL;
+    return own ? atomic_load_explicit(&h->sources, memory_order_relaxed) : 0;
+}
+/* Whether there is anything to note of a call: else it needs no enter and leave. */
+GR_MUST static inline bool gr_history_asks(const struct gr_history *h, bool free) {
+    if (free && atomic_load_explicit(&h->level, memory_order_relaxed) < GRANARY_HISTORY_ALLOC) return false;
+    return gr_history_sources(h, free) != 0 || gr_stacks_said();
+}
 /* A call begins; it ends with gr_stacks_leave. */
 GR_MUST struct gr_note gr_history_enter(struct gr_history *history, bool free, const void *caller);
 

@@ -245,21 +245,21 @@ START_TEST(the_stack_is_the_calls_own_or_else_that_of_the_block) {
         ck_assert_uint_eq(event[i].stack, gr_label_stack(label));
         ck_assert_uint_eq(event[i].tag, gr_label_tag(label));
     }
-    ck_assert_uint_eq(gr_stacks_note(&history.stacks)->label, 0);
+    ck_assert_uint_eq(gr_stacks_note(&history.stacks).label, 0);
 }
 END_TEST
 
 START_TEST(a_note_inside_of_a_call_gives_the_outer_one_back) {
     ck_assert_int_eq(gr_stacks_set_tag("outer", NULL), GRANARY_OK);
     struct gr_note first = gr_history_enter(&history, false, NULL);
-    uint32_t outer = gr_stacks_note(&history.stacks)->label;
+    uint32_t outer = gr_stacks_note(&history.stacks).label;
     ck_assert_int_eq(gr_stacks_set_tag("inner", NULL), GRANARY_OK);
     struct gr_note second = gr_history_enter(&history, false, NULL);
-    ck_assert_uint_ne(gr_stacks_note(&history.stacks)->label, outer);
+    ck_assert_uint_ne(gr_stacks_note(&history.stacks).label, outer);
     gr_stacks_leave(second);
-    ck_assert_uint_eq(gr_stacks_note(&history.stacks)->label, outer);
+    ck_assert_uint_eq(gr_stacks_note(&history.stacks).label, outer);
     gr_stacks_leave(first);
-    ck_assert_uint_eq(gr_stacks_note(&history.stacks)->label, 0);
+    ck_assert_uint_eq(gr_stacks_note(&history.stacks).label, 0);
     ck_assert_int_eq(gr_stacks_set_tag("", NULL), GRANARY_OK);
 }
 END_TEST

@@ -248,8 +248,8 @@ static GR_INLINE int alloc(granary *g, size_t size, granary_stream stream, void 
 }
 
 /* With history: who asks is noted before any lock is taken. */
-static int GR_COLD alloc_watched(granary *g, size_t size, granary_stream stream, void **out,
-                                 struct gr_history *history, const void *caller) {
+static int GR_ASIDE alloc_watched(granary *g, size_t size, granary_stream stream, void **out,
+                                  struct gr_history *history, const void *caller) {
     struct gr_note before = gr_history_enter(history, false, caller);
     int status = alloc(g, size, stream, out);
     gr_stacks_leave(before);
@@ -257,8 +257,8 @@ static int GR_COLD alloc_watched(granary *g, size_t size, granary_stream stream,
 }
 
 /* What is not the recent block once more. pool: see gr_hit_alloc. */
-static int GR_NOINLINE alloc_rest(granary *g, struct gr_pool *pool, size_t size, granary_stream stream,
-                                  void **out, const void *caller) {
+static int GR_ASIDE alloc_rest(granary *g, struct gr_pool *pool, size_t size, granary_stream stream,
+                               void **out, const void *caller) {
     if (!out) return GRANARY_INVALID;
     if (pool && gr_heap_try_locked(g, pool, gr_sizing_units(size), size, out) == GRANARY_OK)
         return GRANARY_OK;
@@ -267,7 +267,8 @@ static int GR_NOINLINE alloc_rest(granary *g, struct gr_pool *pool, size_t size,
         return GRANARY_OK;
     }
     struct gr_history *history = atomic_load_explicit(&g->ledger.watching, memory_order_acquire);
-    if (GR_UNLIKELY(history != NULL)) return alloc_watched(g, size, stream, out, history, caller);
+    if (GR_UNLIKELY(history != NULL) && gr_history_asks(history, false))
+        return alloc_watched(g, size, stream, out, history, caller);
     return alloc(g, size, stream, out);
 }
 
@@ -286,7 +287,7 @@ static int fail_pointer(granary *g, const char *call, int status, const void *pt
         g->driver.facts.device);
 }
 
-static int GR_COLD free_watched(granary *g, void *ptr, struct gr_history *history, const void *caller) {
+static int GR_ASIDE free_watched(granary *g, void *ptr, struct gr_history *history, const void *caller) {
     struct gr_note before = gr_history_enter(history, true, caller);
     int status = gr_heap_free(g, (uintptr_t)ptr);
     gr_stacks_leave(before);
@@ -294,13 +295,14 @@ static int GR_COLD free_watched(granary *g, void *ptr, struct gr_history *histor
 }
 
 /* What does not just become the recent block. pool, link: see gr_hit_free. */
-static int GR_NOINLINE free_rest(granary *g, struct gr_pool *pool, struct gr_block **link, void *ptr,
-                                 const void *caller) {
+static int GR_ASIDE free_rest(granary *g, struct gr_pool *pool, struct gr_block **link, void *ptr,
+                              const void *caller) {
     if (!ptr) return GRANARY_OK;
     struct gr_history *history = atomic_load_explicit(&g->ledger.watching, memory_order_acquire);
-    int status = pool                           ? gr_heap_free_locked(g, pool, link)
-                 : GR_UNLIKELY(history != NULL) ? free_watched(g, ptr, history, caller)
-                                                : gr_heap_free(g, (uintptr_t)ptr);
+    bool asks = GR_UNLIKELY(history != NULL) && gr_history_asks(history, true);
+    int status = pool   ? gr_heap_free_locked(g, pool, link)
+                 : asks ? free_watched(g, ptr, history, caller)
+                        : gr_heap_free(g, (uintptr_t)ptr);
     return GR_LIKELY(status == GRANARY_OK) ? GRANARY_OK : fail_pointer(g, "granary_free", status, ptr);
 }
 

@@ -294,13 +294,12 @@ static GR_INLINE struct gr_block **lock_live(granary *g, gr_addr addr, struct gr
     return NULL;
 }
 
-/* Nobody uses the block any more, but its free had to wait. The pool is locked. */
+/* Nobody uses the block, which is PENDING, any more. The pool is locked. */
 static void complete(struct gr_pool *pool, struct gr_block *b) {
     gr_ledger_free_completed(&pool->tally, b->addr, b->size, b->u.live.requested, b->label);
     b->epoch = gr_stream_epoch(pool->stream);
 }
 
-/* It takes its place among the free blocks. */
 static void finish_free(struct gr_pool *pool, struct gr_block *b) {
     complete(pool, b);
     gr_pool_put(pool, b);
@@ -333,8 +332,8 @@ int gr_heap_retake(granary *g, struct gr_block *b, struct gr_stream *stream, siz
     return status;
 }
 
-/* Other streams use it as well. Ends with the pool's lock given back. */
-static GR_INLINE void free_used(granary *g, struct gr_pool *pool, struct gr_block *b) {
+/* Other streams use the block. Ends with the pool's lock given back. */
+static void GR_ASIDE park(granary *g, struct gr_pool *pool, struct gr_block *b) {
     gr_ledger_free_requested(&pool->tally, b->addr, b->size, b->u.live.requested, b->label);
     gr_block_become(b, GR_BLOCK_PENDING);
     bool done = gr_defer_park(&g->defer, b, pool->stream, &pool->route->heap->kin[pool->class]);
@@ -347,7 +346,7 @@ static GR_INLINE void free_block(granary *g, struct gr_pool *pool, struct gr_blo
     struct gr_block *b = *link;
     gr_live_remove(&pool->live, link);
     if (GR_UNLIKELY(b->u.live.uses != NULL)) {
-        free_used(g, pool, b);
+        park(g, pool, b);
         return;
     }
     gr_ledger_free(&pool->tally, b->addr, b->size, b->u.live.requested, b->label);

@@ -88,18 +88,14 @@ static inline void gr_ledger_free_untold(struct gr_account *account, struct gr_t
 GR_MUST static inline bool gr_ledger_alloc(struct gr_tally *tally, uint64_t addr, size_t size,
                                            size_t requested, uint32_t *label) {
     *label = 0;
-    if (GR_UNLIKELY(tally->history != NULL)) {
-        *label = gr_history_label(tally->history);
-        gr_history_tell(tally->history, GR_ALLOC, &tally->place, addr, requested, *label);
-    }
+    if (GR_UNLIKELY(tally->history != NULL))
+        *label = gr_history_tell_alloc(tally->history, &tally->place, addr, requested);
     return gr_ledger_alloc_untold(tally->account, tally, size, requested);
 }
 static inline void gr_ledger_free(struct gr_tally *tally, uint64_t addr, size_t size, size_t requested,
                                   uint32_t label) {
-    if (GR_UNLIKELY(tally->history != NULL)) {
-        gr_history_tell(tally->history, GR_FREE_REQUESTED, &tally->place, addr, requested, label);
-        gr_history_tell_of(tally->history, GR_FREE_COMPLETED, &tally->place, addr, requested, label);
-    }
+    if (GR_UNLIKELY(tally->history != NULL))
+        gr_history_tell_free(tally->history, &tally->place, addr, requested, label);
     gr_ledger_free_untold(tally->account, tally, size, requested);
 }
 

@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/host.h"
 #include "base/text.h"
 
@@ -170,7 +170,6 @@ static int copy_events(struct gr_dump *dump, uint64_t from, uint64_t to) {
 
 static int take(granary *g, bool with_events, struct gr_dump *out) {
     uint64_t from = 0, to = 0;
-    struct timespec t;
     gr_lock_take(&g->miss);
     int status = reserve_and_stop(g, out);
     if (status == GRANARY_OK) {
@@ -188,8 +187,7 @@ static int take(granary *g, bool with_events, struct gr_dump *out) {
         memcpy(out->expandable_reason, g->expandable_reason, sizeof(out->expandable_reason));
     }
     gr_lock_give(&g->miss);
-    clock_gettime(CLOCK_REALTIME, &t);
-    out->time_ns = (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+    out->time_ns = gr_clock_read(CLOCK_REALTIME);
     return status == GRANARY_OK ? copy_events(out, from, to) : status;
 }
 

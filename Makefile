@@ -49,7 +49,8 @@ zdefs := $(if $(filter release debug,$(V)),-Wl$(comma)-z$(comma)defs)
 warnings := -Wall -Wextra $(if $(filter 1,$(WERROR)),-Werror)
 common = -D_GNU_SOURCE $(warnings) $(flags_$(V)) -pthread -Iinclude -Isrc -MMD -MP $(CPPFLAGS)
 cflags = -std=c11 $(common) $(CFLAGS)
-lib_flags := -fPIC -fvisibility=hidden -fno-semantic-interposition -DGRANARY_BUILD \
+# Two counters in one vector register would be loaded while the stores of each are still on their way.
+lib_flags := -fPIC -fvisibility=hidden -fno-semantic-interposition -fno-tree-slp-vectorize -DGRANARY_BUILD \
              -Wstrict-prototypes -Wmissing-prototypes -Wvla
 libs := -ldl
 # Evaluated by the shell of a recipe. Without zlib's headers, gzipped traces go through gzip(1).

@@ -98,14 +98,24 @@ static void pair_scope(struct guard *b, size_t n) {
     must(granary_pool_release(b->g, pool));
 }
 
-/* Every event is recorded, without stacks. */
-static void pair_recorded(struct guard *b, size_t n) {
+static void pairs_watched(struct guard *b, size_t n, int level) {
     struct granary_history_options history;
     granary_history_options_init(&history);
+    history.level = level;
     history.stacks = GRANARY_STACKS_NONE;
     history.entries = 1000;
     must(granary_record_history(b->g, &history));
     pairs(b, n, 1024);
+}
+
+/* Every event is recorded, without stacks. */
+static void pair_recorded(struct guard *b, size_t n) {
+    pairs_watched(b, n, GRANARY_HISTORY_ALL);
+}
+
+/* No event is, but blocks are to know who asked. */
+static void pair_labelled(struct guard *b, size_t n) {
+    pairs_watched(b, n, GRANARY_HISTORY_STATE);
 }
 
 /* Used on a second stream, whose work is complete by the time of the next request. */
@@ -143,7 +153,7 @@ static const struct shape {
     {"pair_small", pair_small},       {"pair_large", pair_large},       {"replace_small", replace_small},
     {"replace_1000", replace_1000},   {"replace_10000", replace_10000}, {"holes_equal", holes_equal},
     {"holes_smaller", holes_smaller}, {"pair_scope", pair_scope},       {"record_done", record_done},
-    {"pair_pending", pair_pending},   {"pair_recorded", pair_recorded},
+    {"pair_pending", pair_pending},   {"pair_recorded", pair_recorded}, {"pair_labelled", pair_labelled},
 };
 
 int main(int argc, char **argv) {

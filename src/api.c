@@ -4,7 +4,7 @@
 
 #include "base/host.h"
 #include "base/text.h"
-#include "heap/heap.h"
+#include "heap/hit.h"
 #include "heap/private.h"
 #include "heap/reclaim.h"
 #include "heap/scope.h"
@@ -235,9 +235,8 @@ static int fail_alloc(granary *g, int status, size_t size, const struct granary_
 
 static GR_INLINE int alloc(granary *g, size_t size, granary_stream stream, void **out) {
     struct granary_shortfall shortfall;
-    int status = GR_LIKELY(atomic_load_explicit(&g->routing, memory_order_acquire) == 0)
-                     ? gr_heap_alloc(g, size, stream, out, &shortfall)
-                     : gr_heap_alloc_routed(g, size, stream, false, out, &shortfall);
+    int status = gr_heap_routes(g) ? gr_heap_alloc_routed(g, size, stream, false, out, &shortfall)
+                                   : gr_heap_alloc(g, size, stream, out, &shortfall);
     if (GR_LIKELY(status == GRANARY_OK)) return GRANARY_OK;
     if (status == GR_HEAP_ASK) {
         call_reliefs(g, size, stream);
@@ -249,24 +248,35 @@ static GR_INLINE int alloc(granary *g, size_t size, granary_stream stream, void 
 }
 
 /* With history: who asks is noted before any lock is taken. */
-static int GR_COLD alloc_watched(granary *g, size_t size, granary_stream stream, void **out,
-                                 struct gr_history *history, const void *caller) {
+static int GR_ASIDE alloc_watched(granary *g, size_t size, granary_stream stream, void **out,
+                                  struct gr_history *history, const void *caller) {
     struct gr_note before = gr_history_enter(history, false, caller);
     int status = alloc(g, size, stream, out);
     gr_stacks_leave(before);
     return status;
 }
 
-int granary_alloc(granary *g, size_t size, granary_stream stream, void **out) {
-    if (GR_UNLIKELY(!g || !out)) return GRANARY_INVALID;
-    if (GR_UNLIKELY(size == 0)) {
+/* What is not the recent block once more. pool: see gr_hit_alloc. */
+static int GR_ASIDE alloc_rest(granary *g, struct gr_pool *pool, size_t size, granary_stream stream,
+                               void **out, const void *caller) {
+    if (!out) return GRANARY_INVALID;
+    if (pool && gr_heap_try_locked(g, pool, gr_sizing_units(size), size, out) == GRANARY_OK)
+        return GRANARY_OK;
+    if (size == 0) {
         *out = NULL;
         return GRANARY_OK;
     }
     struct gr_history *history = atomic_load_explicit(&g->ledger.watching, memory_order_acquire);
-    if (GR_UNLIKELY(history != NULL))
-        return alloc_watched(g, size, stream, out, history, __builtin_return_address(0));
+    if (GR_UNLIKELY(history != NULL) && gr_history_asks(history, false))
+        return alloc_watched(g, size, stream, out, history, caller);
     return alloc(g, size, stream, out);
+}
+
+int granary_alloc(granary *g, size_t size, granary_stream stream, void **out) {
+    struct gr_pool *pool = NULL;
+    if (GR_UNLIKELY(!g)) return GRANARY_INVALID;
+    if (GR_LIKELY(out != NULL && gr_hit_alloc(g, size, stream, out, &pool))) return GRANARY_OK;
+    return alloc_rest(g, pool, size, stream, out, __builtin_return_address(0));
 }
 
 static int fail_pointer(granary *g, const char *call, int status, const void *ptr) {
@@ -277,20 +287,31 @@ static int fail_pointer(granary *g, const char *call, int status, const void *pt
         g->driver.facts.device);
 }
 
-static int GR_COLD free_watched(granary *g, void *ptr, struct gr_history *history, const void *caller) {
+static int GR_ASIDE free_watched(granary *g, void *ptr, struct gr_history *history, const void *caller) {
     struct gr_note before = gr_history_enter(history, true, caller);
-    int status = gr_heap_free(g, (gr_addr)(uintptr_t)ptr);
+    int status = gr_heap_free(g, (uintptr_t)ptr);
     gr_stacks_leave(before);
     return status;
 }
 
-int granary_free(granary *g, void *ptr) {
-    if (GR_UNLIKELY(!g)) return GRANARY_INVALID;
-    if (GR_UNLIKELY(!ptr)) return GRANARY_OK;
+/* What does not just become the recent block. pool, link: see gr_hit_free. */
+static int GR_ASIDE free_rest(granary *g, struct gr_pool *pool, struct gr_block **link, void *ptr,
+                              const void *caller) {
+    if (!ptr) return GRANARY_OK;
     struct gr_history *history = atomic_load_explicit(&g->ledger.watching, memory_order_acquire);
-    int status = GR_LIKELY(history == NULL) ? gr_heap_free(g, (gr_addr)(uintptr_t)ptr)
-                                            : free_watched(g, ptr, history, __builtin_return_address(0));
+    bool asks = GR_UNLIKELY(history != NULL) && gr_history_asks(history, true);
+    int status = pool   ? gr_heap_free_locked(g, pool, link)
+                 : asks ? free_watched(g, ptr, history, caller)
+                        : gr_heap_free(g, (uintptr_t)ptr);
     return GR_LIKELY(status == GRANARY_OK) ? GRANARY_OK : fail_pointer(g, "granary_free", status, ptr);
+}
+
+int granary_free(granary *g, void *ptr) {
+    struct gr_pool *pool;
+    struct gr_block **link;
+    if (GR_UNLIKELY(!g)) return GRANARY_INVALID;
+    if (GR_LIKELY(gr_hit_free(g, (uintptr_t)ptr, &pool, &link))) return GRANARY_OK;
+    return free_rest(g, pool, link, ptr, __builtin_return_address(0));
 }
 
 int granary_record_stream(granary *g, void *ptr, granary_stream stream) {

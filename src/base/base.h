@@ -16,9 +16,13 @@
 #define GR_MUST __attribute__((warn_unused_result))
 #define GR_LIKELY(x) __builtin_expect(!!(x), 1)
 #define GR_UNLIKELY(x) __builtin_expect(!!(x), 0)
+/* In a branch that is hardly ever taken: it stays one, where the compiler would compute both ways. */
+#define GR_KEEP_BRANCH() __asm__ volatile("")
 /* On the path of a hit, or far from it, whatever the compiler would choose. */
 #define GR_INLINE inline __attribute__((always_inline))
 #define GR_COLD __attribute__((cold, noinline))
+/* Beside the path of a hit, but not slow: it gets no registers of that path. */
+#define GR_ASIDE __attribute__((noinline))
 #define GR_PRINTF(words, first) __attribute__((format(printf, words, first)))
 #define GR_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define GR_CONTAINER(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 void *gr_host_take(size_t count, size_t size, size_t alignment) {
     size_t bytes;
@@ -13,6 +14,18 @@ void *gr_host_take(size_t count, size_t size, size_t alignment) {
         return calloc(1, bytes); /* large requests come zeroed by the kernel, lazily */
     if (posix_memalign(&ptr, alignment, bytes) != 0) return NULL;
     return memset(ptr, 0, bytes);
+}
+
+void gr_host_advise_huge(void *ptr, size_t size) {
+#ifdef MADV_HUGEPAGE
+    enum { HUGE_PAGE = 2 * 1024 * 1024 };
+    uintptr_t from = gr_align_down((uintptr_t)ptr + HUGE_PAGE - 1, HUGE_PAGE);
+    uintptr_t to = gr_align_down((uintptr_t)ptr + size, HUGE_PAGE);
+    if (from < to) (void)madvise((void *)from, to - from, MADV_HUGEPAGE);
+#else
+    (void)ptr;
+    (void)size;
+#endif
 }
 
 void gr_host_give(void *ptr) {

@@ -46,11 +46,19 @@ void gr_lock_note_give(const struct gr_lock *lock);
 #define gr_lock_note_give(lock) ((void)(lock))
 #endif
 
-static inline void gr_lock_take(struct gr_lock *lock) {
+/* Takes it if it is free. */
+GR_MUST static inline bool gr_lock_try(struct gr_lock *lock) {
     int free_state = 0;
     if (GR_UNLIKELY(!atomic_compare_exchange_strong_explicit(&lock->state, &free_state, 1,
                                                              memory_order_acquire, memory_order_relaxed)))
-        gr_lock_wait(lock);
+        return false;
+    gr_lock_note_take(lock);
+    return true;
+}
+
+static inline void gr_lock_take(struct gr_lock *lock) {
+    if (GR_LIKELY(gr_lock_try(lock))) return;
+    gr_lock_wait(lock);
     gr_lock_note_take(lock);
 }
 

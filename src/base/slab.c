@@ -5,11 +5,11 @@
 #include "base/check.h"
 #include "base/host.h"
 
-enum { HEADER = 64 }; /* keeps objects on cache lines of their own */
+enum { LINE = 64 }; /* objects begin on cache lines */
 
-void gr_slab_init(struct gr_slab *slab, size_t object_size, void *owner) {
-    GR_ASSERT(object_size % 64 == 0 && object_size <= GR_SLAB_CHUNK - HEADER, "S1");
-    *slab = (struct gr_slab){.owner = owner, .object_size = object_size};
+void gr_slab_init(struct gr_slab *slab, size_t object_size) {
+    GR_ASSERT(object_size % LINE == 0 && object_size <= GR_SLAB_LEAST / 4, "S1");
+    *slab = (struct gr_slab){.object_size = object_size};
 }
 
 void gr_slab_fini(struct gr_slab *slab) {
@@ -20,31 +20,44 @@ void gr_slab_fini(struct gr_slab *slab) {
     *slab = (struct gr_slab){0};
 }
 
-static size_t objects_of_chunk(const struct gr_slab *slab) {
-    return (GR_SLAB_CHUNK - HEADER) / slab->object_size;
+static bool add_chunk(struct gr_slab *slab) {
+    const size_t bytes = gr_min(gr_max(slab->bytes, GR_SLAB_LEAST), GR_SLAB_MOST);
+    struct gr_slab_chunk *chunk = gr_host_take(1, bytes, 8);
+    if (!chunk) return false;
+    gr_host_advise_huge(chunk, bytes);
+    for (; slab->fresh != slab->end; slab->fresh += slab->object_size) {
+        gr_slab_give(slab, slab->fresh);
+        slab->spare--;
+    }
+    chunk->next = slab->first;
+    slab->first = chunk;
+    uintptr_t start = gr_align_down((uintptr_t)(chunk + 1) + LINE - 1, LINE);
+    size_t objects = ((uintptr_t)chunk + bytes - start) / slab->object_size;
+    slab->fresh = (char *)start;
+    slab->end = slab->fresh + objects * slab->object_size;
+    slab->spare += objects;
+    slab->objects += objects;
+    slab->bytes += bytes;
+    return true;
 }
 
 bool gr_slab_reserve(struct gr_slab *slab, size_t count) {
-    while (slab->spare < count) {
-        struct gr_slab_chunk *chunk = gr_host_take(1, GR_SLAB_CHUNK, GR_SLAB_CHUNK);
-        if (!chunk) return false;
-        chunk->owner = slab->owner;
-        chunk->next = slab->first;
-        slab->first = chunk;
-        slab->chunks++;
-        /* Last object first, so that objects are handed out in rising address. */
-        for (size_t n = objects_of_chunk(slab); n-- > 0;)
-            gr_slab_give(slab, (char *)chunk + HEADER + n * slab->object_size);
-    }
+    while (slab->spare < count)
+        if (!add_chunk(slab)) return false;
     return true;
 }
 
 void *gr_slab_take(struct gr_slab *slab) {
     struct gr_slab_free *object = slab->free;
-    GR_ASSERT(object && slab->spare > 0, "S1");
-    slab->free = object->next;
+    GR_ASSERT(slab->spare > 0, "S1");
     slab->spare--;
-    return object;
+    if (object) {
+        slab->free = object->next;
+        return object;
+    }
+    void *fresh = slab->fresh;
+    slab->fresh += slab->object_size;
+    return fresh;
 }
 
 void gr_slab_give(struct gr_slab *slab, void *object) {
@@ -55,5 +68,5 @@ void gr_slab_give(struct gr_slab *slab, void *object) {
 }
 
 size_t gr_slab_taken(const struct gr_slab *slab) {
-    return slab->chunks * objects_of_chunk(slab) - slab->spare;
+    return slab->objects - slab->spare;
 }

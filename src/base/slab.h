@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Fixed-size host objects that are reserved before an operation and cannot run out in its middle.
  *
- *      chunk, 16 KiB, aligned to 16 KiB
- *      | owner, next chunk | object | object | object | ...
+ *      chunk     | next | object | object | object | ...         each on cache lines of its own
  *
- * reserve may fail; take after a sufficient reserve cannot. Objects never move between slabs and
- * chunks stay until fini: an object pointer that has gone stale still points at an object of the
- * same slab, and gr_slab_owner finds the slab's owner from any object without reading the object.
+ *      first 16 KiB; then each as large as all before it together, up to 8 MiB. Large ones are asked for
+ *      on huge pages: many objects used in random order cost the processor a page walk each otherwise.
+ *      Nothing of a chunk is touched before it is handed out.
  *
- * Invariant: S1 spare == length of the free list.
- * Locks: the caller's. gr_slab_owner needs none. */
+ * reserve may fail; take after a sufficient reserve cannot. Chunks stay until fini: a pointer to an
+ * object that was given back points at an object still.
+ *
+ * Invariant: S1 spare == length of the free list + objects from fresh to end.
+ * Locks: the caller's. */
 #ifndef GR_BASE_SLAB_H
 #define GR_BASE_SLAB_H
 
 #include "base/base.h"
 
-enum { GR_SLAB_CHUNK = 16 * 1024 };
+enum { GR_SLAB_LEAST = 16 * 1024, GR_SLAB_MOST = 8 * 1024 * 1024 }; /* bytes of a chunk */
 
 struct gr_slab_chunk {
-    void *owner; /* constant */
     struct gr_slab_chunk *next;
 };
 
@@ -27,15 +28,16 @@ struct gr_slab_free {
 };
 
 struct gr_slab {
-    void *owner;        /* constant */
     size_t object_size; /* constant; a multiple of 64 */
     struct gr_slab_free *free;
-    size_t spare;  /* objects that take can hand out */
-    size_t chunks; /* each GR_SLAB_CHUNK bytes of host memory */
+    char *fresh, *end; /* of the newest chunk: what was never handed out */
+    size_t spare;      /* objects that take can hand out */
+    size_t objects;    /* in all chunks */
+    size_t bytes;      /* of all chunks */
     struct gr_slab_chunk *first;
 };
 
-void gr_slab_init(struct gr_slab *slab, size_t object_size, void *owner);
+void gr_slab_init(struct gr_slab *slab, size_t object_size);
 void gr_slab_fini(struct gr_slab *slab);
 
 /* Makes sure that count objects can be taken. False when the host has no memory. */
@@ -46,9 +48,5 @@ void gr_slab_give(struct gr_slab *slab, void *object);
 
 /* Objects that are taken and not given back. */
 size_t gr_slab_taken(const struct gr_slab *slab);
-
-static inline void *gr_slab_owner(const void *object) {
-    return ((struct gr_slab_chunk *)((uintptr_t)object & ~(uintptr_t)(GR_SLAB_CHUNK - 1)))->owner;
-}
 
 #endif

@@ -18,7 +18,8 @@
  *      B3  sizes are positive multiples of 512; edges of a HOLE lie on granule boundaries
  *      B4  state is one of the five, and MOVING only while a miss is under way
  *
- * Locks: a block belongs to one pool for ever (gr_slab_owner) and is guarded by that pool's lock. */
+ * Locks: a block belongs to one pool for ever, the one that owns its address (table.h), and is guarded by
+ * that pool's lock. */
 #ifndef GR_BLOCK_BLOCK_H
 #define GR_BLOCK_BLOCK_H
 
@@ -42,10 +43,13 @@ struct gr_block {
         struct { /* FREE, HOLE: place in an index */
             struct gr_block *left, *right, *parent;
         } node;
-        struct {                     /* LIVE, PENDING */
-            size_t requested;        /* bytes asked for */
-            struct gr_use *uses;     /* by other streams (stream/use.h); NULL for nearly all blocks */
-            struct gr_block *parked; /* PENDING: next of the list that it waits in */
+        struct {                 /* LIVE, PENDING */
+            size_t requested;    /* bytes asked for */
+            struct gr_use *uses; /* by other streams (stream/use.h); NULL for nearly all blocks */
+            union {
+                struct gr_block *chain;  /* LIVE: next of its bucket (live.h) */
+                struct gr_block *parked; /* PENDING: next of the list that it waits in */
+            };
         } live;
     } u;
     union {

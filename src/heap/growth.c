@@ -142,22 +142,27 @@ static void put_all(granary *g, struct gr_list *loose) {
 
 /* Takes what a new segment needs from the pool: its place in the list, and its first tile. */
 static struct gr_block *prepare_segment(struct gr_pool *pool) {
-    gr_lock_take(&pool->lock);
+    gr_pool_lock(pool);
     bool reserved = gr_pool_reserve_segment(pool) && gr_slab_reserve(&pool->blocks, 1);
     struct gr_block *first = reserved ? gr_slab_take(&pool->blocks) : NULL;
-    gr_lock_give(&pool->lock);
+    gr_pool_unlock(pool);
     return first;
 }
 
-/* The segment joins its pool; or, when making it has failed, what was prepared for it goes. Returns status. */
-static int settle_segment(struct gr_pool *pool, struct gr_segment *segment, struct gr_block *first,
-                          int status) {
-    gr_lock_take(&pool->lock);
+/* The segment joins its pool, which owns its addresses; or, when that or making it has failed, what was
+ * prepared for it goes. Returns status. */
+static int settle_segment(granary *g, struct gr_pool *pool, struct gr_segment *segment,
+                          struct gr_block *first, int status) {
+    if (status == GRANARY_OK && !gr_table_cover(&g->table, segment->base, segment->size, pool)) {
+        gr_segment_close(segment, &g->driver);
+        status = GRANARY_HOST_MEMORY;
+    }
+    gr_pool_lock(pool);
     if (status == GRANARY_OK)
         gr_pool_add_segment(pool, segment);
     else if (first)
         gr_slab_give(&pool->blocks, first);
-    gr_lock_give(&pool->lock);
+    gr_pool_unlock(pool);
     if (status != GRANARY_OK) gr_host_give(segment);
     return status;
 }
@@ -175,7 +180,8 @@ static int open_range(granary *g, struct gr_pool *pool, size_t rounded) {
     struct gr_block *first = segment ? prepare_segment(pool) : NULL;
     int status = first ? gr_segment_open_expandable(segment, &g->driver, first, bytes, need)
                        : GRANARY_HOST_MEMORY;
-    if (settle_segment(pool, segment, first, status) != GRANARY_OK) return status;
+    status = settle_segment(g, pool, segment, first, status);
+    if (status != GRANARY_OK) return status;
     g->address_bytes += segment->size;
     g->ranges++;
     return GRANARY_OK;
@@ -184,11 +190,11 @@ static int open_range(granary *g, struct gr_pool *pool, size_t rounded) {
 static int plan(granary *g, struct gr_pool *pool, size_t rounded, struct gr_growth *growth) {
     const size_t most = gr_min(g->limit, g->driver.facts.total_bytes);
     for (;;) {
-        gr_lock_take(&pool->lock);
+        gr_pool_lock(pool);
         pool->sparing = g->reclaim == GRANARY_RECLAIM_EAGER ||
                         gr_backing_short(gr_heap_held(g) + rounded, most);
         int status = gr_grow_plan(pool, rounded, growth);
-        gr_lock_give(&pool->lock);
+        gr_pool_unlock(pool);
         if (status != GRANARY_OUT_OF_MEMORY) return status;
         status = open_range(g, pool, rounded);
         if (status != GRANARY_OK) return status;
@@ -216,7 +222,6 @@ static int back(granary *g, struct gr_request *r, struct gr_growth *growth, stru
     struct gr_range *range = &growth->segment->range;
     struct gr_block *b;
     for (b = gr_grow_next(growth, NULL); b; b = gr_grow_next(growth, b)) {
-        if (!gr_table_cover(&g->table, b->addr, b->size, pool->class == GR_SMALL)) return GRANARY_HOST_MEMORY;
         int supplied = supply(g, r, granules_of(g, b->size), loose);
         if (supplied != GRANARY_OK) return supplied;
     }
@@ -259,9 +264,9 @@ static int grow_by(granary *g, struct gr_request *r, size_t bytes) {
     r->moved = 0;
     r->moving_ns = 0;
     status = rejects(g, r->missing) ? GRANARY_OVER_LIMIT : back(g, r, &growth, &loose);
-    gr_lock_take(&pool->lock);
+    gr_pool_lock(pool);
     gr_grow_finish(pool, &growth);
-    gr_lock_give(&pool->lock);
+    gr_pool_unlock(pool);
     put_all(g, &loose);
     gr_ledger_moving(&g->ledger, r->moving_ns);
     if (status != GRANARY_OK && g->ranges > ranges)
@@ -307,12 +312,8 @@ static int grow_classic(granary *g, struct gr_request *r) {
     struct gr_block *first = segment ? prepare_segment(pool) : NULL;
     r->missing = bytes;
     int status = first ? open_classic(g, r, segment, first, bytes) : GRANARY_HOST_MEMORY;
-    if (status == GRANARY_OK &&
-        !gr_table_cover(&g->table, segment->base, segment->size, pool->class == GR_SMALL)) {
-        gr_segment_close(segment, &g->driver);
-        status = GRANARY_HOST_MEMORY;
-    }
-    if (settle_segment(pool, segment, first, status) != GRANARY_OK) return status;
+    status = settle_segment(g, pool, segment, first, status);
+    if (status != GRANARY_OK) return status;
     g->classic_bytes += bytes;
     gr_ledger_segment_alloc(&g->ledger, &pool->tally, segment->base, bytes, &segment->label);
     gr_heap_serve(g, pool, first, r->rounded, r->requested, r->out);

@@ -78,12 +78,12 @@ void gr_heap_close(granary *g) {
     GR_HEAP_FOR(heap, g) gr_reclaim_drop(g, heap);
     while (!gr_list_empty(&g->heaps)) gr_private_free(g, GR_CONTAINER(g->heaps.next, struct gr_heap, link));
     gr_private_free_routes(g, &g->own);
-    for (int c = 0; c < GR_CLASSES; c++)
-        for (struct gr_pool *pool = g->spare[c], *next; pool; pool = next) {
-            next = pool->spare_next;
-            gr_pool_fini(pool, &g->ledger);
-            gr_host_give(pool);
-        }
+    for (struct gr_pool_pair *pair = g->spare, *next; pair; pair = next) {
+        next = pair->next;
+        gr_ledger_remove(&g->ledger, &pair->account);
+        for (int c = 0; c < GR_CLASSES; c++) gr_pool_fini(&pair->pool[c]);
+        gr_host_give(pair);
+    }
     gr_defer_fini(&g->defer);
     gr_callback_fini(&g->callbacks);
     for (struct gr_stream *stream = g->streams, *next; stream; stream = next) {
@@ -150,31 +150,35 @@ int gr_heap_stream(granary *g, gr_cu_stream handle, bool miss_held, struct gr_st
     return route ? GRANARY_OK : GRANARY_HOST_MEMORY;
 }
 
-static int make_pool(granary *g, struct gr_heap *heap, gr_cu_stream handle, enum gr_class class,
-                     struct gr_pool **out) {
-    int status = GRANARY_HOST_MEMORY;
+/* A pair of pools that serves nobody: one that was handed back, or a fresh one. miss is held. */
+static struct gr_pool_pair *spare_pair(granary *g) {
+    struct gr_pool_pair *pair = g->spare;
+    if (pair) {
+        g->spare = pair->next;
+        return pair;
+    }
+    pair = gr_host_take(1, sizeof(*pair), 8);
+    if (!pair) return NULL;
+    gr_ledger_add(&g->ledger, &pair->account, &pair->pool[GR_SMALL].tally, &pair->pool[GR_LARGE].tally);
+    for (int c = 0; c < GR_CLASSES; c++) gr_pool_init(&pair->pool[c], (enum gr_class)c, &g->sizing);
+    return pair;
+}
+
+static int make_pools(granary *g, struct gr_heap *heap, gr_cu_stream handle, enum gr_class class,
+                      struct gr_pool **out) {
     gr_lock_take(&g->miss);
     struct gr_route *own = own_route(g, handle);
     struct gr_route *route = own && heap != &g->own ? gr_route_find(&heap->routes, handle) : own;
     if (own && !route) route = make_route(heap, own->stream);
-    struct gr_pool *pool = route ? gr_heap_pool(route, class) : NULL;
-    if (route && !pool) {
-        pool = g->spare[class];
-        if (pool) {
-            g->spare[class] = pool->spare_next;
-        } else if ((pool = gr_host_take(1, sizeof(*pool), 8)) != NULL) {
-            gr_pool_init(pool, class, &g->table, &g->sizing, &g->ledger);
-        }
-        if (pool) {
-            gr_pool_assign(pool, route->stream, route, heap->name, g->expandable,
-                           heap->no_split || g->no_caching);
-            atomic_store_explicit(&route->pool[class], pool, memory_order_release);
-        }
+    struct gr_pool_pair *pair = route && !gr_heap_pool(route, class) ? spare_pair(g) : NULL;
+    for (int c = 0; pair && c < GR_CLASSES; c++) {
+        gr_pool_assign(&pair->pool[c], route->stream, route, heap->name, g->expandable,
+                       heap->no_split || g->no_caching);
+        atomic_store_explicit(&route->pool[c], &pair->pool[c], memory_order_release);
     }
-    if (pool) status = GRANARY_OK;
+    *out = route ? gr_heap_pool(route, class) : NULL;
     gr_lock_give(&g->miss);
-    *out = pool;
-    return status;
+    return *out ? GRANARY_OK : GRANARY_HOST_MEMORY;
 }
 
 int gr_heap_bury(granary *g, gr_cu_stream handle) {
@@ -203,21 +207,37 @@ static bool hand_out(struct gr_pool *pool, struct gr_block *b, size_t requested,
     return gr_ledger_alloc(&pool->tally, b->addr, b->size, requested, &b->label);
 }
 
-/* With the pool's lock given back. */
-static inline void settle(granary *g, struct gr_pool *pool) {
+void gr_heap_settle(granary *g, struct gr_pool *pool) {
+    gr_pool_unlock(pool);
     gr_ledger_settle(&g->ledger, &pool->tally);
 }
 
-int gr_heap_try(granary *g, struct gr_pool *pool, size_t rounded, size_t requested, void **out) {
+/* Gives the pool's lock back. over: the ledger is to be settled. */
+static void leave(granary *g, struct gr_pool *pool, bool over) {
+    if (GR_UNLIKELY(over))
+        gr_heap_settle(g, pool);
+    else
+        gr_pool_unlock(pool);
+}
+
+static GR_INLINE int try_locked(granary *g, struct gr_pool *pool, size_t rounded, size_t requested,
+                                void **out) {
     int status = GRANARY_OK;
     bool over = false;
-    gr_lock_take(&pool->lock);
     struct gr_block *b = gr_pool_again(pool, rounded, requested);
     if (!b) status = gr_pool_take(pool, rounded, requested, &b);
     if (GR_LIKELY(status == GRANARY_OK)) over = hand_out(pool, b, requested, out);
-    gr_lock_give(&pool->lock);
-    if (GR_UNLIKELY(over)) settle(g, pool);
+    leave(g, pool, over);
     return status;
+}
+
+int gr_heap_try_locked(granary *g, struct gr_pool *pool, size_t rounded, size_t requested, void **out) {
+    return try_locked(g, pool, rounded, requested, out);
+}
+
+int gr_heap_try(granary *g, struct gr_pool *pool, size_t rounded, size_t requested, void **out) {
+    gr_pool_lock(pool);
+    return try_locked(g, pool, rounded, requested, out);
 }
 
 static GR_INLINE int find_pool(granary *g, struct gr_heap *heap, gr_cu_stream stream, size_t rounded,
@@ -226,7 +246,7 @@ static GR_INLINE int find_pool(granary *g, struct gr_heap *heap, gr_cu_stream st
     struct gr_route *route = gr_route_find(&heap->routes, stream);
     struct gr_pool *pool = GR_LIKELY(route != NULL) ? gr_heap_pool(route, class) : NULL;
     *out = pool;
-    return GR_LIKELY(pool != NULL) ? GRANARY_OK : make_pool(g, heap, stream, class, out);
+    return GR_LIKELY(pool != NULL) ? GRANARY_OK : make_pools(g, heap, stream, class, out);
 }
 
 int gr_heap_alloc(granary *g, size_t size, gr_cu_stream stream, void **out,
@@ -261,47 +281,43 @@ int gr_heap_alloc_routed(granary *g, size_t size, gr_cu_stream stream, bool reli
 
 /* ---- freeing ------------------------------------------------------------------------------ */
 
-/* Takes the lock of the pool that has the block at addr, or returns NULL and holds nothing. */
-static GR_INLINE struct gr_block *lock_live(granary *g, gr_addr addr, struct gr_pool **pool) {
-    struct gr_block *b = gr_table_get(&g->table, addr);
-    if (!b) return NULL;
-    *pool = gr_slab_owner(b);
-    gr_lock_take(&(*pool)->lock);
-    /* The first look was without the lock, and another thread may have freed the block meanwhile. */
-    if (GR_LIKELY(b->addr == addr && b->state == GR_BLOCK_LIVE)) return b;
-    gr_lock_give(&(*pool)->lock);
+/* Takes the lock of the pool that has a live block at addr, and returns the link to it; or returns NULL and
+ * holds nothing. */
+static GR_INLINE struct gr_block **lock_live(granary *g, gr_addr addr, struct gr_pool **out) {
+    struct gr_pool *pool = gr_table_get(&g->table, addr);
+    if (GR_UNLIKELY(!pool)) return NULL;
+    *out = pool;
+    gr_pool_lock(pool);
+    struct gr_block **link = gr_live_link(&pool->live, addr);
+    if (GR_LIKELY(*link != NULL)) return link;
+    gr_pool_unlock(pool);
     return NULL;
 }
 
-/* Nobody uses the block any more: the one end of every free. The pool is locked. */
-static GR_INLINE void complete(struct gr_pool *pool, struct gr_block *b) {
+/* Nobody uses the block, which is PENDING, any more. The pool is locked. */
+static void complete(struct gr_pool *pool, struct gr_block *b) {
     gr_ledger_free_completed(&pool->tally, b->addr, b->size, b->u.live.requested, b->label);
     b->epoch = gr_stream_epoch(pool->stream);
 }
 
-/* Straight from LIVE it is the recent block; from PENDING it takes its place among the others. */
 static void finish_free(struct gr_pool *pool, struct gr_block *b) {
     complete(pool, b);
-    if (GR_LIKELY(b->state == GR_BLOCK_LIVE))
-        gr_pool_free(pool, b);
-    else
-        gr_pool_put(pool, b);
+    gr_pool_put(pool, b);
 }
 
 void gr_heap_serve(granary *g, struct gr_pool *pool, struct gr_block *b, size_t rounded, size_t requested,
                    void **out) {
-    gr_lock_take(&pool->lock);
+    gr_pool_lock(pool);
     gr_pool_retake(pool, b, rounded, requested);
     bool over = hand_out(pool, b, requested, out);
-    gr_lock_give(&pool->lock);
-    if (over) gr_ledger_settle(&g->ledger, &pool->tally);
+    leave(g, pool, over);
 }
 
 int gr_heap_retake(granary *g, struct gr_block *b, struct gr_stream *stream, size_t rounded, size_t requested,
                    void **out) {
-    struct gr_pool *pool = gr_slab_owner(b);
+    struct gr_pool *pool = gr_table_get(&g->table, b->addr);
     bool over = false;
-    gr_lock_take(&pool->lock);
+    gr_pool_lock(pool);
     int status = gr_defer_use(&g->defer, b, pool->stream, stream);
     if (status == GRANARY_OK) {
         struct gr_use *uses = b->u.live.uses;
@@ -312,55 +328,64 @@ int gr_heap_retake(granary *g, struct gr_block *b, struct gr_stream *stream, siz
     } else {
         finish_free(pool, b);
     }
-    gr_lock_give(&pool->lock);
-    if (over) settle(g, pool);
+    leave(g, pool, over);
     return status;
 }
 
-/* Ends with the pool's lock given back. */
-static GR_INLINE int free_block(granary *g, struct gr_pool *pool, struct gr_block *b) {
-    gr_table_clear(&g->table, b);
+/* Other streams use the block. Ends with the pool's lock given back. */
+static void GR_ASIDE park(granary *g, struct gr_pool *pool, struct gr_block *b) {
     gr_ledger_free_requested(&pool->tally, b->addr, b->size, b->u.live.requested, b->label);
-    bool done = true;
-    if (GR_UNLIKELY(b->u.live.uses != NULL)) {
-        gr_block_become(b, GR_BLOCK_PENDING);
-        done = gr_defer_park(&g->defer, b, pool->stream, &pool->route->heap->kin[pool->class]);
-    }
+    gr_block_become(b, GR_BLOCK_PENDING);
+    bool done = gr_defer_park(&g->defer, b, pool->stream, &pool->route->heap->kin[pool->class]);
     if (done) finish_free(pool, b);
-    gr_lock_give(&pool->lock);
-    if (GR_UNLIKELY(!done)) gr_heap_complete(g, gr_defer_reap(&g->defer)); /* someone else's may be done */
+    gr_pool_unlock(pool);
+    if (!done) gr_heap_complete(g, gr_defer_reap(&g->defer)); /* someone else's may be done */
+}
+
+static GR_INLINE void free_block(granary *g, struct gr_pool *pool, struct gr_block **link) {
+    struct gr_block *b = *link;
+    gr_live_remove(&pool->live, link);
+    if (GR_UNLIKELY(b->u.live.uses != NULL)) {
+        park(g, pool, b);
+        return;
+    }
+    gr_ledger_free(&pool->tally, b->addr, b->size, b->u.live.requested, b->label);
+    b->epoch = gr_stream_epoch(pool->stream);
+    gr_pool_free(pool, b);
+    gr_pool_unlock(pool);
+}
+
+static GR_INLINE int free_locked(granary *g, struct gr_pool *pool, struct gr_block **link) {
+    bool routed = gr_heap_routes(g), live = *link != NULL;
+    if (GR_UNLIKELY(!live) || (routed && gr_scope_forbids(g, pool->route->heap))) {
+        gr_pool_unlock(pool);
+        return live ? GRANARY_WRONG_CAPTURE : GRANARY_UNKNOWN_POINTER;
+    }
+    if (routed) (*link)->freed = atomic_load_explicit(&g->clock, memory_order_relaxed);
+    free_block(g, pool, link);
+    if (routed && g->no_caching) gr_reclaim_uncached(g);
     return GRANARY_OK;
 }
 
-static int free_routed(granary *g, struct gr_pool *pool, struct gr_block *b) {
-    if (gr_scope_forbids(g, pool->route->heap)) {
-        gr_lock_give(&pool->lock);
-        return GRANARY_WRONG_CAPTURE;
-    }
-    b->freed = atomic_load_explicit(&g->clock, memory_order_relaxed);
-    int status = free_block(g, pool, b);
-    if (g->no_caching) gr_reclaim_uncached(g);
-    return status;
+int gr_heap_free_locked(granary *g, struct gr_pool *pool, struct gr_block **link) {
+    return free_locked(g, pool, link);
 }
 
 int gr_heap_free(granary *g, gr_addr addr) {
     struct gr_pool *pool;
-    struct gr_block *b = lock_live(g, addr, &pool);
-    if (GR_UNLIKELY(!b)) return GRANARY_UNKNOWN_POINTER;
-    if (GR_UNLIKELY(atomic_load_explicit(&g->routing, memory_order_acquire) != 0))
-        return free_routed(g, pool, b);
-    return free_block(g, pool, b);
+    struct gr_block **link = lock_live(g, addr, &pool);
+    return GR_LIKELY(link != NULL) ? free_locked(g, pool, link) : GRANARY_UNKNOWN_POINTER;
 }
 
 void gr_heap_complete(granary *g, struct gr_block *list) {
     while (list) {
         struct gr_block *b = list;
-        struct gr_pool *pool = gr_slab_owner(b);
+        struct gr_pool *pool = gr_table_get(&g->table, b->addr);
         list = b->u.live.parked;
-        gr_lock_take(&pool->lock);
+        gr_pool_lock(pool);
         b->freed = atomic_load_explicit(&g->clock, memory_order_relaxed);
         finish_free(pool, b);
-        gr_lock_give(&pool->lock);
+        gr_pool_unlock(pool);
     }
 }
 
@@ -369,19 +394,19 @@ int gr_heap_use(granary *g, gr_addr addr, gr_cu_stream handle) {
     struct gr_pool *pool;
     int status = gr_heap_stream(g, gr_stream_normal(handle), false, &stream);
     if (status != GRANARY_OK) return status;
-    struct gr_block *b = lock_live(g, addr, &pool);
-    if (!b) return GRANARY_UNKNOWN_POINTER;
-    if (stream != pool->stream) status = gr_defer_use(&g->defer, b, pool->stream, stream);
-    gr_lock_give(&pool->lock);
+    struct gr_block **link = lock_live(g, addr, &pool);
+    if (!link) return GRANARY_UNKNOWN_POINTER;
+    if (stream != pool->stream) status = gr_defer_use(&g->defer, *link, pool->stream, stream);
+    gr_pool_unlock(pool);
     return status;
 }
 
 int gr_heap_size_of(granary *g, gr_addr addr, size_t *out) {
     struct gr_pool *pool;
-    struct gr_block *b = lock_live(g, addr, &pool);
-    if (!b) return GRANARY_UNKNOWN_POINTER;
-    *out = b->size;
-    gr_lock_give(&pool->lock);
+    struct gr_block **link = lock_live(g, addr, &pool);
+    if (!link) return GRANARY_UNKNOWN_POINTER;
+    *out = (*link)->size;
+    gr_pool_unlock(pool);
     return GRANARY_OK;
 }
 
@@ -408,7 +433,7 @@ struct tally { /* what a walk over all pools counts */
 };
 
 static const char *check_pool(struct gr_pool *pool, struct tally *tally) {
-    gr_lock_take(&pool->lock);
+    gr_pool_lock(pool);
     const char *broken = gr_pool_check(pool, false);
     for (size_t s = 0; s < pool->segment_count; s++) {
         const struct gr_segment *segment = pool->segments[s];
@@ -419,7 +444,7 @@ static const char *check_pool(struct gr_pool *pool, struct tally *tally) {
         for (const struct gr_block *b = segment->first; b; b = b->next)
             tally->pending += b->state == GR_BLOCK_PENDING;
     }
-    gr_lock_give(&pool->lock);
+    gr_pool_unlock(pool);
     return broken;
 }
 

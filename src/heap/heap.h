@@ -9,7 +9,7 @@
  *
  *      alloc   scope ─> heap ─> route ─> pool: take ─────────────────> hit
  *                                          └ nothing fits ─> ladder (ladder.h) ─> take
- *      free    address table ─> block ─> its pool: put
+ *      free    address table ─> pool ─> live block: put
  *                                └ used by other streams ─> deferral ··· complete ─> put
  *
  * Invariants (gr_heap_check): those of every pool, the ledger, the extents, the deferral, and
@@ -18,12 +18,13 @@
  *      H3  blocks parked in the deferral == PENDING blocks of all pools
  *
  * Locks, in rank order: dump (history is copied out or kept in another way), miss (everything that grows or gives up memory), ledger, pools, deferral,
- * leaves (faults, scopes). A hit takes its pool's lock and, when it rises above the pool's ceiling,
+ * leaves (faults, scopes). A hit takes its pool's lock and, when it rises above a ceiling,
  * settles the ledger after it has given the pool's lock back. Slow driver calls run under the miss
  * lock alone. */
 #ifndef GR_HEAP_HEAP_H
 #define GR_HEAP_HEAP_H
 
+#include "block/table.h"
 #include "heap/callback.h"
 #include "heap/route.h"
 #include "heap/trimmer.h"
@@ -62,7 +63,7 @@ struct granary {
     struct gr_address_table table;
     struct gr_heap own;
     atomic_uint routing; /* 0: the own heap serves all, and nothing else is to be done. One for each open
-                                scope and capture, and for garbage collection and no caching */
+                            scope and capture, and for garbage collection and no caching; and GR_WATCHED */
     atomic_uint clock;   /* requests of large blocks to the own heap, while garbage is collected */
     struct gr_callbacks callbacks; /* has a lock of its own */
     struct gr_ledger ledger;       /* has a lock of its own */
@@ -74,7 +75,7 @@ struct granary {
     struct gr_extents extents;
     struct gr_list heaps; /* private ones */
     struct gr_stream *streams;
-    struct gr_pool *spare[GR_CLASSES];
+    struct gr_pool_pair *spare;
     struct granary_options settings; /* in force; what follows is made from them (settings.h) */
     struct gr_saved *saved;          /* those that pushes remembered, newest first */
     bool expandable;
@@ -103,14 +104,25 @@ void gr_heap_close(granary *g);
 /* Besides OK and failures: nothing has happened, callbacks that may free are to be called first. */
 enum { GR_HEAP_ASK = 1 };
 
-/* size > 0. On a failure for want of memory *shortfall is filled in. The own heap serves, and routing
- * is 0. */
+/* In granary.routing, while history is kept: calls note who makes them. */
+enum { GR_WATCHED = 1 << 30 };
+
+/* Is more to be done than to serve from the own heap? */
+static inline bool gr_heap_routes(const granary *g) {
+    return (atomic_load_explicit(&g->routing, memory_order_acquire) & ~(unsigned)GR_WATCHED) != 0;
+}
+
+/* size > 0. On a failure for want of memory *shortfall is filled in. The own heap serves, and nothing else
+ * is to be done. */
 GR_MUST int gr_heap_alloc(granary *g, size_t size, gr_cu_stream stream, void **out,
                           struct granary_shortfall *shortfall);
 /* Whatever is to be done besides. relieved: the answer was GR_HEAP_ASK, and they were called. */
 GR_MUST int gr_heap_alloc_routed(granary *g, size_t size, gr_cu_stream stream, bool relieved, void **out,
                                  struct granary_shortfall *shortfall);
 GR_MUST int gr_heap_free(granary *g, gr_addr addr);
+/* The same once the lock of the pool has been taken; link: to the live block, or to NULL when there is none.
+ * Gives the lock back. */
+GR_MUST int gr_heap_free_locked(granary *g, struct gr_pool *pool, struct gr_block **link);
 GR_MUST int gr_heap_use(granary *g, gr_addr addr, gr_cu_stream stream);
 GR_MUST int gr_heap_size_of(granary *g, gr_addr addr, size_t *out);
 
@@ -121,6 +133,12 @@ static inline size_t gr_heap_held(const granary *g) {
 
 /* One attempt to serve a request from a pool. OK, OUT_OF_MEMORY (nothing fits), HOST_MEMORY. */
 GR_MUST int gr_heap_try(granary *g, struct gr_pool *pool, size_t rounded, size_t requested, void **out);
+/* The same once the pool's lock has been taken. Gives it back. */
+GR_MUST int gr_heap_try_locked(granary *g, struct gr_pool *pool, size_t rounded, size_t requested,
+                               void **out);
+
+/* Gives the pool's lock back and settles the ledger, which the last allocation has risen too high for. */
+void gr_heap_settle(granary *g, struct gr_pool *pool);
 
 /* Hands out a MOVING block of the pool, cut to the request. Cannot fail. */
 void gr_heap_serve(granary *g, struct gr_pool *pool, struct gr_block *b, size_t rounded, size_t requested,

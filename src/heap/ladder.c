@@ -94,7 +94,7 @@ static bool better(const struct wanted *best, size_t size, size_t rounded) {
 }
 
 static void look_for_pending(granary *g, struct gr_pool *pool, size_t rounded, struct wanted *best) {
-    gr_lock_take(&pool->lock);
+    gr_pool_lock(pool);
     bool any = gr_tally_now(&pool->tally, GR_ACTIVE_BLOCKS) > gr_tally_now(&pool->tally, GR_ALLOCATIONS);
     for (size_t s = 0; any && s < pool->segment_count; s++)
         for (const struct gr_block *b = pool->segments[s]->first; b; b = b->next) {
@@ -102,7 +102,7 @@ static void look_for_pending(granary *g, struct gr_pool *pool, size_t rounded, s
             gr_cu_event event = gr_defer_event(&g->defer, b);
             if (event) *best = (struct wanted){.size = b->size, .event = event};
         }
-    gr_lock_give(&pool->lock);
+    gr_pool_unlock(pool);
 }
 
 /* Could memory of this heap serve the pool of another, or another of its own, once it is free? */

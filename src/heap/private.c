@@ -50,7 +50,7 @@ int gr_private_release(granary *g, uint64_t name) {
 }
 
 static void read_pool(struct gr_pool *pool, struct granary_pool_stats *out) {
-    gr_lock_take(&pool->lock);
+    gr_pool_lock(pool);
     const int64_t live = gr_tally_now(&pool->tally, GR_ALLOCATIONS);
     out->allocated_bytes += gr_tally_now(&pool->tally, GR_ALLOCATED_BYTES);
     out->active_bytes += gr_tally_now(&pool->tally, GR_ACTIVE_BYTES);
@@ -62,7 +62,7 @@ static void read_pool(struct gr_pool *pool, struct granary_pool_stats *out) {
                                              ? segment->size
                                              : segment->range.mapped * segment->range.granule);
     }
-    gr_lock_give(&pool->lock);
+    gr_pool_unlock(pool);
 }
 
 int gr_private_read(granary *g, uint64_t name, struct granary_pool_stats *out) {
@@ -83,19 +83,21 @@ int gr_private_read(granary *g, uint64_t name, struct granary_pool_stats *out) {
 
 /* ---- taking down -------------------------------------------------------------------------- */
 
-/* Hands the route's pools that have no segments to whoever needs one next. True: it has none left. */
+/* Hands the route's pools to whoever needs a pair next, if neither has segments. True: it has none left. */
 static bool retire_pools(granary *g, struct gr_route *route) {
     bool none = true;
-    for (int c = 0; c < GR_POOLS; c++) {
-        struct gr_pool *pool = gr_heap_pool(route, c);
-        if (!pool) continue;
-        if (pool->segment_count > 0) {
+    for (int first = 0; first < GR_POOLS; first += GR_CLASSES) {
+        struct gr_pool *small = gr_heap_pool(route, first + GR_SMALL);
+        if (!small) continue;
+        struct gr_pool_pair *pair = GR_CONTAINER(small, struct gr_pool_pair, pool[GR_SMALL]);
+        if (small->segment_count > 0 || pair->pool[GR_LARGE].segment_count > 0) {
             none = false;
             continue;
         }
-        atomic_store_explicit(&route->pool[c], NULL, memory_order_release);
-        pool->spare_next = g->spare[pool->class];
-        g->spare[pool->class] = pool;
+        for (int c = 0; c < GR_CLASSES; c++)
+            atomic_store_explicit(&route->pool[first + c], NULL, memory_order_release);
+        pair->next = g->spare;
+        g->spare = pair;
     }
     return none;
 }

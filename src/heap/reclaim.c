@@ -25,23 +25,23 @@ static int strip(granary *g, struct gr_pool *pool, struct gr_idle *idle, struct 
         slot += extent->granules;
         *granules += extent->granules;
     }
-    gr_lock_take(&pool->lock);
+    gr_pool_lock(pool);
     gr_idle_finish(pool, idle);
-    gr_lock_give(&pool->lock);
+    gr_pool_unlock(pool);
     return status;
 }
 
 static bool claim(struct gr_pool *pool, size_t want, uint32_t epoch, struct gr_idle *out) {
-    gr_lock_take(&pool->lock);
+    gr_pool_lock(pool);
     bool found = gr_idle_claim(pool, want, epoch, out);
-    gr_lock_give(&pool->lock);
+    gr_pool_unlock(pool);
     return found;
 }
 
 static void unclaim(struct gr_pool *pool, struct gr_idle *idle) {
-    gr_lock_take(&pool->lock);
+    gr_pool_lock(pool);
     gr_idle_finish(pool, idle);
-    gr_lock_give(&pool->lock);
+    gr_pool_unlock(pool);
 }
 
 /* Claims idle memory of the pool that is proved idle: without waiting, or after waiting for the one
@@ -80,9 +80,9 @@ size_t gr_reclaim_possible(granary *g, size_t enough) {
             for (int c = 0; c < GR_POOLS && sum < enough; c++) {
                 struct gr_pool *pool = gr_heap_pool(route, c);
                 if (!pool) continue;
-                gr_lock_take(&pool->lock);
+                gr_pool_lock(pool);
                 sum += gr_idle_total(pool, enough - sum);
-                gr_lock_give(&pool->lock);
+                gr_pool_unlock(pool);
             }
     }
     return sum;
@@ -122,13 +122,13 @@ size_t gr_reclaim_take(granary *g, struct gr_pool *beneficiary, size_t want, boo
 
 /* The tiles of a segment that leaves its pool go back to the slab, the segment to the host. */
 static void dissolve(granary *g, struct gr_pool *pool, struct gr_segment *segment) {
-    gr_lock_take(&pool->lock);
+    gr_pool_lock(pool);
     gr_pool_remove_segment(pool, segment);
     for (struct gr_block *b = segment->first, *next; b; b = next) {
         next = b->next;
         gr_slab_give(&pool->blocks, b);
     }
-    gr_lock_give(&pool->lock);
+    gr_pool_unlock(pool);
     if (segment->kind == GR_SEGMENT_EXPANDABLE) {
         g->address_bytes -= segment->size;
         g->ranges--;
@@ -205,9 +205,9 @@ static void prove_large(granary *g) {
         struct gr_pool *pool = gr_heap_pool(route, GR_LARGE);
         if (!pool) continue;
         struct gr_idle_ages ages = {0};
-        gr_lock_take(&pool->lock);
+        gr_pool_lock(pool);
         gr_idle_ages(pool, 0, 0, &ages);
-        gr_lock_give(&pool->lock);
+        gr_pool_unlock(pool);
         if (ages.newest > 0) (void)gr_stream_idle(pool->stream, &g->driver, ages.newest);
     }
 }
@@ -218,9 +218,9 @@ static bool mean_age(granary *g, uint32_t clock, uint64_t *mean) {
     GR_ROUTE_FOR(route, &g->own) {
         struct gr_pool *pool = gr_heap_pool(route, GR_LARGE);
         if (!pool) continue;
-        gr_lock_take(&pool->lock);
+        gr_pool_lock(pool);
         gr_idle_ages(pool, clock, pool->stream->done, &ages);
-        gr_lock_give(&pool->lock);
+        gr_pool_unlock(pool);
     }
     if (ages.count > 0) *mean = (ages.sum + ages.count - 1) / ages.count;
     return ages.count > 0;
@@ -231,9 +231,9 @@ static size_t collect_pool(granary *g, struct gr_pool *pool, uint32_t clock, uin
     size_t sum = 0, bytes;
     struct gr_idle idle;
     while (!pool->expandable || excess(g) > 0) {
-        gr_lock_take(&pool->lock);
+        gr_pool_lock(pool);
         bool found = gr_idle_claim_old(pool, clock, age, excess(g), pool->stream->done, &idle);
-        gr_lock_give(&pool->lock);
+        gr_pool_unlock(pool);
         if (!found) break;
         bytes = idle.bytes;
         if (!pool->expandable)
@@ -289,9 +289,9 @@ static int trim_pool(granary *g, struct gr_pool *pool, size_t keep) {
 void gr_reclaim_close_empty(granary *g, struct gr_pool *pool) {
     for (size_t s = pool->segment_count; s-- > 0;) {
         struct gr_segment *segment = pool->segments[s];
-        gr_lock_take(&pool->lock);
+        gr_pool_lock(pool);
         bool empty = segment->first->state == GR_BLOCK_HOLE && !segment->first->next;
-        gr_lock_give(&pool->lock);
+        gr_pool_unlock(pool);
         if (empty) dissolve(g, pool, segment);
     }
 }

@@ -19,7 +19,7 @@
 
 struct gr_heap;
 
-/* Pools of a route: one a class that serves, and behind them the pools of the other kind of segment,
+/* Pools of a route: the pair that serves, one a class, and behind it the pair of the other kind of segment,
  * which served before expandable segments were switched on or off. Their blocks live on, nothing is
  * allocated from them. */
 enum { GR_POOLS = 2 * GR_CLASSES };
@@ -28,7 +28,7 @@ struct gr_route {
     gr_cu_stream handle;                      /* constant; NULL for a tombstone */
     struct gr_stream *stream;                 /* constant */
     struct gr_heap *heap;                     /* constant */
-    _Atomic(struct gr_pool *) pool[GR_POOLS]; /* NULL until the first allocation of the class */
+    _Atomic(struct gr_pool *) pool[GR_POOLS]; /* NULL until the first allocation */
     struct gr_route *next;                    /* of all routes of the heap; under the miss lock */
 };
 
@@ -52,13 +52,20 @@ static inline size_t gr_route_hash(gr_cu_stream handle) {
     return (size_t)((uintptr_t)handle * UINT64_C(0x9E3779B97F4A7C15) >> 32);
 }
 
-/* The route of a normalised stream handle as the calling thread means it, or NULL. */
-static inline struct gr_route *gr_route_find(struct gr_routes *routes, gr_cu_stream handle) {
+/* The route of a normalised stream handle, or NULL; of several with the same handle, the first that is the
+ * calling thread's, or with `any` the first. */
+static GR_INLINE struct gr_route *gr_route_look(struct gr_routes *routes, gr_cu_stream handle, bool any) {
     struct gr_route_table *table = atomic_load_explicit(&routes->table, memory_order_acquire);
     for (size_t i = gr_route_hash(handle);; i++) {
         struct gr_route *route = atomic_load_explicit(&table->slot[i & table->mask], memory_order_acquire);
-        if (!route || (route->handle == handle && gr_stream_is(route->stream, handle))) return route;
+        if (!route) return NULL;
+        if (GR_LIKELY(route->handle == handle) && (any || gr_stream_is(route->stream, handle))) return route;
     }
+}
+
+/* The route of a normalised stream handle as the calling thread means it, or NULL. */
+static inline struct gr_route *gr_route_find(struct gr_routes *routes, gr_cu_stream handle) {
+    return gr_route_look(routes, handle, handle != GR_CU_STREAM_PER_THREAD);
 }
 
 /* Makes room for one more route; false when the host has no memory. Then publishing cannot fail. */

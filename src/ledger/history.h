@@ -9,6 +9,10 @@
  * and so do those of several pools where one thing led to the other. That is all that threads share:
  * nobody waits, but for a writer that is a whole round behind.
  *
+ * It is told on the path of a hit. So its time is a tick (base/ticks.h), which becomes a time of day when the
+ * event is copied out; and a free that is completed at once takes one tick, and two tickets in a row, for its
+ * two events.
+ *
  *      slot   stamp: ticket + 1 once the words belong together, BUSY while they are written
  *             words, atomic, so that a reader may look while they change and finds out by the stamp
  *
@@ -21,6 +25,7 @@
 #ifndef GR_LEDGER_HISTORY_H
 #define GR_LEDGER_HISTORY_H
 
+#include "base/ticks.h"
 #include "ledger/stacks.h"
 
 enum gr_action {
@@ -66,12 +71,14 @@ struct gr_slot {
 
 struct gr_history {
     struct gr_stacks stacks;
-    atomic_int level;   /* enum granary_history_level */
-    atomic_int sources; /* GRANARY_STACKS_* */
+    struct gr_ticks ticks; /* constant */
+    atomic_int level;      /* enum granary_history_level */
+    atomic_int sources;    /* GRANARY_STACKS_* */
     _Alignas(64) atomic_uint_fast64_t next;
     /* changed while everything is stopped */
     _Alignas(64) struct gr_slot *ring;
     uint64_t room;
+    uint64_t inverse; /* (2^64 - 1) / room */
     uint64_t start;   /* ticket at which this ring began */
     uint64_t first;   /* of those that it has, unless it has gone round since */
     uint64_t cleared; /* tickets before this one do not count */
@@ -85,18 +92,35 @@ void gr_history_fini(struct gr_history *history);
 struct gr_history *gr_history_make(void);
 void gr_history_free(struct gr_history *history);
 
-/* A call begins; it ends with gr_stacks_leave. free: it gives a block back, which has a stack already. */
+/* The stacks to be taken in a call. free: it gives a block back, which has a stack already. */
+static inline int gr_history_sources(const struct gr_history *h, bool free) {
+    bool own = !free || atomic_load_explicit(&h->level, memory_order_relaxed) == GRANARY_HISTORY_ALL;
+    return own ? atomic_load_explicit(&h->sources, memory_order_relaxed) : 0;
+}
+/* Whether there is anything to note of a call: else it needs no enter and leave. */
+GR_MUST static inline bool gr_history_asks(const struct gr_history *h, bool free) {
+    if (free && atomic_load_explicit(&h->level, memory_order_relaxed) < GRANARY_HISTORY_ALLOC) return false;
+    return gr_history_sources(h, free) != 0 || gr_stacks_said();
+}
+/* A call begins; it ends with gr_stacks_leave. */
 GR_MUST struct gr_note gr_history_enter(struct gr_history *history, bool free, const void *caller);
 
 /* The label of an allocation by the call under way. */
-uint32_t GR_COLD gr_history_label(const struct gr_history *history);
+uint32_t gr_history_label(const struct gr_history *history);
 
-/* Tells. The stack is the call's own if it noted one, else the label's. */
-void GR_COLD gr_history_tell(struct gr_history *history, enum gr_action action, const struct gr_place *place,
-                             uint64_t addr, uint64_t size, uint32_t label);
+/* Tells of an allocation, and returns its label. */
+uint32_t GR_ASIDE gr_history_tell_alloc(struct gr_history *history, const struct gr_place *place,
+                                        uint64_t addr, uint64_t size);
+/* Tells that a free was requested and is completed at once: two events at one time. */
+void GR_ASIDE gr_history_tell_free(struct gr_history *history, const struct gr_place *place, uint64_t addr,
+                                   uint64_t size, uint32_t label);
+
+/* Tells of anything else. The stack is the call's own if it noted one, else the label's. */
+void GR_ASIDE gr_history_tell(struct gr_history *history, enum gr_action action, const struct gr_place *place,
+                              uint64_t addr, uint64_t size, uint32_t label);
 /* The same with the label's stack only: what happens now was caused by another call. */
-void GR_COLD gr_history_tell_of(struct gr_history *history, enum gr_action action,
-                                const struct gr_place *place, uint64_t addr, uint64_t size, uint32_t label);
+void GR_ASIDE gr_history_tell_of(struct gr_history *history, enum gr_action action,
+                                 const struct gr_place *place, uint64_t addr, uint64_t size, uint32_t label);
 /* A mark of the user's: `name` is one of stacks.texts. */
 void gr_history_annotate(struct gr_history *history, enum gr_action action, uint32_t name);
 

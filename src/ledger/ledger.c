@@ -7,116 +7,193 @@
 
 #include "base/host.h"
 
-static struct gr_tally *tally_of(struct gr_list *link) {
-    return GR_CONTAINER(link, struct gr_tally, link);
+static struct gr_account *account_of(struct gr_list *link) {
+    return GR_CONTAINER(link, struct gr_account, link);
 }
 
 void gr_ledger_init(struct gr_ledger *ledger) {
     memset(ledger, 0, sizeof(*ledger));
     gr_lock_init(&ledger->lock, GR_RANK_LEDGER);
-    gr_list_init(&ledger->tallies);
+    gr_list_init(&ledger->accounts);
 }
 
 void gr_ledger_fini(struct gr_ledger *ledger) {
     gr_history_free(ledger->history);
 }
 
-void gr_ledger_add(struct gr_ledger *ledger, struct gr_tally *tally, enum gr_class class,
-                   struct gr_lock *guard) {
-    memset(tally, 0, sizeof(*tally));
-    tally->guard = guard;
-    tally->class = class;
+void gr_ledger_add(struct gr_ledger *ledger, struct gr_account *account, struct gr_tally *small,
+                   struct gr_tally *large) {
+    *account = (struct gr_account){.tally = {[GR_SMALL] = small, [GR_LARGE] = large}};
+    gr_lock_init(&account->lock, GR_RANK_POOL);
     gr_lock_take(&ledger->lock);
-    tally->history = atomic_load_explicit(&ledger->watching, memory_order_relaxed);
-    gr_list_append(&ledger->tallies, &tally->link);
+    for (int c = 0; c < GR_CLASSES; c++)
+        *account->tally[c] = (struct gr_tally){
+            .account = account,
+            .history = atomic_load_explicit(&ledger->watching, memory_order_relaxed),
+            .class = (enum gr_class)c,
+        };
+    gr_list_append(&ledger->accounts, &account->link);
     gr_lock_give(&ledger->lock);
 }
 
-void gr_ledger_remove(struct gr_ledger *ledger, struct gr_tally *tally) {
+static int64_t total_up(const struct gr_tally *tally, int figure) {
+    return tally->up[gr_figure_count((enum gr_figure)figure)];
+}
+
+void gr_ledger_remove(struct gr_ledger *ledger, struct gr_account *account) {
     gr_lock_take(&ledger->lock);
-    for (int f = 0; f < GR_FIGURES; f++) {
-        int64_t up = gr_tally_up(tally, (enum gr_figure)f);
-        ledger->gone_up[tally->class][f] += up;
-        ledger->gone_down[tally->class][f] += up - gr_tally_now(tally, (enum gr_figure)f);
-    }
-    gr_list_remove(&tally->link);
+    for (int c = 0; c < GR_CLASSES; c++)
+        for (int f = 0; f < GR_FIGURES; f++) {
+            int64_t up = total_up(account->tally[c], f);
+            ledger->gone_up[c][f] += up;
+            ledger->gone_down[c][f] += up - gr_tally_now(account->tally[c], (enum gr_figure)f);
+        }
+    gr_list_remove(&account->link);
     gr_lock_give(&ledger->lock);
+}
+
+/* ---- frees that wait ---------------------------------------------------------------------- */
+
+/* Room of the active figure changes by so much, and the other gets ahead of it. */
+static inline void part(struct gr_room *room, enum gr_count count, int64_t active, int64_t ahead) {
+    int64_t before = room->ahead[count], after = before + ahead;
+    room->left[count] += active + (after < 0 ? after : 0) - (before < 0 ? before : 0);
+    room->ahead[count] = after;
+}
+
+static inline void request(struct gr_room *room, int64_t size) {
+    part(room, GR_BYTES, 0, size);
+    part(room, GR_BLOCKS, 0, 1);
+}
+
+static inline void complete(struct gr_room *room, int64_t size, int64_t requested) {
+    part(room, GR_BYTES, size, -size);
+    part(room, GR_BLOCKS, 1, -1);
+    room->left[GR_REQUESTED] += requested;
+}
+
+void gr_ledger_free_requested(struct gr_tally *tally, uint64_t addr, size_t size, size_t requested,
+                              uint32_t label) {
+    if (tally->history)
+        gr_history_tell(tally->history, GR_FREE_REQUESTED, &tally->place, addr, requested, label);
+    tally->waiting[GR_BYTES] += (int64_t)size;
+    tally->waiting[GR_BLOCKS] += 1;
+    request(&tally->room, (int64_t)size);
+    request(&tally->account->room, (int64_t)size);
+}
+
+void gr_ledger_free_completed(struct gr_tally *tally, uint64_t addr, size_t size, size_t requested,
+                              uint32_t label) {
+    if (tally->history)
+        gr_history_tell_of(tally->history, GR_FREE_COMPLETED, &tally->place, addr, requested, label);
+    tally->waiting[GR_BYTES] -= (int64_t)size;
+    tally->waiting[GR_BLOCKS] -= 1;
+    complete(&tally->room, (int64_t)size, (int64_t)requested);
+    complete(&tally->account->room, (int64_t)size, (int64_t)requested);
 }
 
 /* ---- stopping all pools ------------------------------------------------------------------- */
 
 void gr_ledger_stop(struct gr_ledger *ledger) {
     gr_lock_take(&ledger->lock);
-    GR_LIST_FOR(link, &ledger->tallies) gr_lock_take(tally_of(link)->guard);
+    GR_LIST_FOR(link, &ledger->accounts) gr_lock_take(&account_of(link)->lock);
 }
 
 void gr_ledger_go(struct gr_ledger *ledger) {
-    GR_LIST_FOR(link, &ledger->tallies) gr_lock_give(tally_of(link)->guard);
+    GR_LIST_FOR(link, &ledger->accounts) gr_lock_give(&account_of(link)->lock);
     gr_lock_give(&ledger->lock);
 }
 
-static void sum_up(const struct gr_ledger *ledger, int64_t sum[GR_SUMS][GR_FIGURES], int64_t pools[GR_SUMS]) {
-    memset(sum, 0, sizeof(int64_t) * GR_SUMS * GR_FIGURES);
-    memset(pools, 0, sizeof(int64_t) * GR_SUMS);
-    GR_LIST_FOR(link, &ledger->tallies) {
-        const struct gr_tally *tally = tally_of(link);
-        pools[tally->class]++;
-        pools[GR_ALL]++;
-        for (int f = 0; f < GR_FIGURES; f++) {
-            sum[tally->class][f] += gr_tally_now(tally, f);
-            sum[GR_ALL][f] += gr_tally_now(tally, f);
+/* Current values of an account. */
+static void count(const struct gr_account *account, int64_t now[GR_SUMS][GR_FIGURES]) {
+    for (int f = 0; f < GR_FIGURES; f++) {
+        now[GR_ALL][f] = 0;
+        for (int c = 0; c < GR_CLASSES; c++) {
+            now[c][f] = gr_tally_now(account->tally[c], (enum gr_figure)f);
+            now[GR_ALL][f] += now[c][f];
         }
+    }
+}
+
+/* How many accounts there are, and what they add up to. */
+static size_t sum_up(const struct gr_ledger *ledger, int64_t sum[GR_SUMS][GR_FIGURES]) {
+    int64_t now[GR_SUMS][GR_FIGURES];
+    size_t accounts = 0;
+    memset(sum, 0, sizeof(now));
+    GR_LIST_FOR(link, &ledger->accounts) {
+        accounts++;
+        count(account_of(link), now);
+        for (int s = 0; s < GR_SUMS; s++)
+            for (int f = 0; f < GR_FIGURES; f++) sum[s][f] += now[s][f];
+    }
+    return accounts;
+}
+
+static struct gr_room *room_of(struct gr_account *account, int sum) {
+    return sum == GR_ALL ? &account->room : &account->tally[sum]->room;
+}
+
+/* New ceilings, so far above the current values. */
+static void give_room(struct gr_account *account, int sum, const int64_t given[GR_FIGURES]) {
+    static const struct {
+        enum gr_figure active, allocated;
+    } of[GR_COUNTS] = {[GR_BYTES] = {GR_ACTIVE_BYTES, GR_ALLOCATED_BYTES},
+                       [GR_BLOCKS] = {GR_ACTIVE_BLOCKS, GR_ALLOCATIONS},
+                       [GR_REQUESTED] = {GR_REQUESTED_BYTES, GR_REQUESTED_BYTES}};
+    struct gr_room *room = room_of(account, sum);
+    for (int n = 0; n < GR_COUNTS; n++) {
+        int64_t active = given[of[n].active], allocated = given[of[n].allocated];
+        if (sum != GR_ALL) account->tally[sum]->ceiling[n] += active - gr_room_of(room, of[n].active);
+        room->left[n] = active < allocated ? active : allocated;
+        if (n < GR_TWOFOLD) room->ahead[n] = allocated - active;
     }
 }
 
 /* Raises the peaks to the sums and shares the room between them out; true when a peak rose. All pools
  * are stopped. */
-static bool share_room(struct gr_ledger *ledger, const struct gr_tally *hungry) {
-    int64_t sum[GR_SUMS][GR_FIGURES], pools[GR_SUMS];
+static bool share_room(struct gr_ledger *ledger, const struct gr_account *hungry) {
+    int64_t sum[GR_SUMS][GR_FIGURES];
     bool raised = false;
-    sum_up(ledger, sum, pools);
+    const size_t accounts = sum_up(ledger, sum);
     /* A power of two at least twice as large: this runs often enough for a division to be felt. */
-    const unsigned shift = gr_log2(2 * (uint64_t)pools[GR_ALL] - 1) + 1;
-    for (int s = 0; s < GR_SUMS; s++)
-        for (int f = 0; f < GR_FIGURES; f++)
+    const unsigned shift = accounts ? gr_log2(2 * accounts - 1) + 1 : 0;
+    for (int s = 0; s < GR_SUMS; s++) {
+        int64_t rest[GR_FIGURES], each[GR_FIGURES];
+        for (int f = 0; f < GR_FIGURES; f++) {
             if (ledger->peak[s][f] < sum[s][f]) {
                 ledger->peak[s][f] = sum[s][f];
                 raised = true;
             }
-    GR_LIST_FOR(link, &ledger->tallies) {
-        struct gr_tally *tally = tally_of(link);
-        for (int f = 0; f < GR_FIGURES; f++) {
-            int64_t of_class = ledger->peak[tally->class][f] - sum[tally->class][f];
-            int64_t of_all = ledger->peak[GR_ALL][f] - sum[GR_ALL][f];
-            int64_t room = of_class < of_all ? of_class : of_all;
-            /* One half to the hungry tally, the other at most to the rest in equal parts. */
-            int64_t part = tally == hungry ? room - (room >> 1) : room >> shift;
-            tally->ceiling[f] += part - tally->left[f];
-            tally->left[f] = part;
+            int64_t room = ledger->peak[s][f] - sum[s][f];
+            each[f] = room >> shift;
+            rest[f] = room - each[f] * ((int64_t)accounts - 1);
+        }
+        GR_LIST_FOR(link, &ledger->accounts) {
+            struct gr_account *account = account_of(link);
+            give_room(account, s, account == hungry ? rest : each);
         }
     }
     return raised;
 }
 
-void gr_ledger_settle(struct gr_ledger *ledger, struct gr_tally *hungry) {
+void gr_ledger_settle(struct gr_ledger *ledger, const struct gr_tally *hungry) {
     enum { MOST_PASSES = 4095 };
     const uintptr_t self = (uintptr_t)pthread_self();
+    struct gr_account *account = hungry->account;
     bool alone = atomic_load_explicit(&ledger->settler, memory_order_relaxed) == self;
-    if (hungry && !alone) {
-        unsigned passes = atomic_load_explicit(&hungry->passes, memory_order_relaxed);
+    if (!alone) {
+        unsigned passes = atomic_load_explicit(&account->passes, memory_order_relaxed);
         if (passes > 0) {
-            atomic_store_explicit(&hungry->passes, passes - 1, memory_order_relaxed);
+            atomic_store_explicit(&account->passes, passes - 1, memory_order_relaxed);
             return;
         }
     }
     gr_ledger_stop(ledger);
     ledger->settled++;
-    bool raised = share_room(ledger, hungry);
-    if (hungry) {
-        hungry->patience = raised || alone ? 0 : (unsigned)gr_min(hungry->patience * 2 + 1, MOST_PASSES);
-        atomic_store_explicit(&hungry->passes, hungry->patience, memory_order_relaxed);
-        atomic_store_explicit(&ledger->settler, self, memory_order_relaxed);
-    }
+    bool raised = share_room(ledger, account);
+    account->patience = raised || alone ? 0 : (unsigned)gr_min(account->patience * 2 + 1, MOST_PASSES);
+    atomic_store_explicit(&account->passes, account->patience, memory_order_relaxed);
+    atomic_store_explicit(&ledger->settler, self, memory_order_relaxed);
     gr_ledger_go(ledger);
 }
 
@@ -224,7 +301,8 @@ int gr_ledger_watch(struct gr_ledger *ledger, int level, int sources, uint64_t r
     atomic_store(&history->level, level);
     struct gr_history *watching = level != GRANARY_HISTORY_OFF ? history : NULL;
     atomic_store_explicit(&ledger->watching, watching, memory_order_release);
-    GR_LIST_FOR(link, &ledger->tallies) tally_of(link)->history = watching;
+    GR_LIST_FOR(link, &ledger->accounts)
+        for (int c = 0; c < GR_CLASSES; c++) account_of(link)->tally[c]->history = watching;
     gr_ledger_go(ledger);
     gr_host_give(ring);
     return GRANARY_OK;
@@ -247,9 +325,9 @@ size_t gr_ledger_reserved(const struct gr_ledger *ledger) {
 }
 
 size_t gr_ledger_active(struct gr_ledger *ledger, size_t *now) {
-    int64_t sum[GR_SUMS][GR_FIGURES], pools[GR_SUMS];
+    int64_t sum[GR_SUMS][GR_FIGURES];
     gr_ledger_stop(ledger);
-    sum_up(ledger, sum, pools);
+    (void)sum_up(ledger, sum);
     int64_t peak = ledger->peak[GR_ALL][GR_ACTIVE_BYTES];
     gr_ledger_go(ledger);
     *now = (size_t)sum[GR_ALL][GR_ACTIVE_BYTES];
@@ -266,13 +344,12 @@ static void read_blocks(const struct gr_ledger *ledger, int sum, int figure, str
         if (sum != c && sum != GR_ALL) continue;
         out->total_up += ledger->gone_up[c][figure];
         out->total_down += ledger->gone_down[c][figure];
-    }
-    GR_LIST_FOR(link, &ledger->tallies) {
-        const struct gr_tally *tally = tally_of(link);
-        if (sum != (int)tally->class && sum != GR_ALL) continue;
-        int64_t up = gr_tally_up(tally, (enum gr_figure)figure);
-        out->total_up += up;
-        out->total_down += up - gr_tally_now(tally, (enum gr_figure)figure);
+        GR_LIST_FOR(link, &ledger->accounts) {
+            const struct gr_tally *tally = account_of(link)->tally[c];
+            int64_t up = total_up(tally, figure);
+            out->total_up += up;
+            out->total_down += up - gr_tally_now(tally, (enum gr_figure)figure);
+        }
     }
     out->current = out->total_up - out->total_down;
 }
@@ -327,13 +404,12 @@ void gr_ledger_reset_peaks(struct gr_ledger *ledger) {
 
 /* Looked at before the room is shared out again, which would hide it. */
 static bool ceilings_hold(const struct gr_ledger *ledger) {
-    int64_t sum[GR_SUMS][GR_FIGURES] = {{0}};
-    GR_LIST_FOR(link, &ledger->tallies) {
-        const struct gr_tally *tally = tally_of(link);
-        for (int f = 0; f < GR_FIGURES; f++) {
-            sum[tally->class][f] += tally->ceiling[f];
-            sum[GR_ALL][f] += tally->ceiling[f];
-        }
+    int64_t sum[GR_SUMS][GR_FIGURES] = {{0}}, now[GR_SUMS][GR_FIGURES];
+    GR_LIST_FOR(link, &ledger->accounts) {
+        count(account_of(link), now);
+        for (int s = 0; s < GR_SUMS; s++)
+            for (int f = 0; f < GR_FIGURES; f++)
+                sum[s][f] += now[s][f] + gr_room_of(room_of(account_of(link), s), (enum gr_figure)f);
     }
     for (int s = 0; s < GR_SUMS; s++)
         for (int f = 0; f < GR_FIGURES; f++)
@@ -341,13 +417,18 @@ static bool ceilings_hold(const struct gr_ledger *ledger) {
     return true;
 }
 
-static const char *check_tallies(const struct gr_ledger *ledger) {
-    GR_LIST_FOR(link, &ledger->tallies) {
-        const struct gr_tally *tally = tally_of(link);
-        for (int f = 0; f < GR_FIGURES; f++)
-            if (gr_tally_now(tally, f) < 0 || gr_tally_now(tally, f) > tally->ceiling[f]) return "G1";
-        if (gr_tally_now(tally, GR_ALLOCATED_BYTES) > gr_tally_now(tally, GR_ACTIVE_BYTES)) return "G3";
-        if (gr_tally_now(tally, GR_REQUESTED_BYTES) > gr_tally_now(tally, GR_ACTIVE_BYTES)) return "G3";
+static const char *check_accounts(const struct gr_ledger *ledger) {
+    int64_t now[GR_SUMS][GR_FIGURES];
+    GR_LIST_FOR(link, &ledger->accounts) {
+        count(account_of(link), now);
+        for (int s = 0; s < GR_SUMS; s++) {
+            for (int f = 0; f < GR_FIGURES; f++)
+                if (now[s][f] < 0 || gr_room_of(room_of(account_of(link), s), (enum gr_figure)f) < 0)
+                    return "G1";
+            if (now[s][GR_ALLOCATED_BYTES] > now[s][GR_ACTIVE_BYTES]) return "G3";
+            if (now[s][GR_ALLOCATIONS] > now[s][GR_ACTIVE_BLOCKS]) return "G3";
+            if (now[s][GR_REQUESTED_BYTES] > now[s][GR_ACTIVE_BYTES]) return "G3";
+        }
     }
     return NULL;
 }
@@ -356,7 +437,7 @@ const char *gr_ledger_check(struct gr_ledger *ledger) {
     gr_ledger_stop(ledger);
     const char *broken = ceilings_hold(ledger) ? NULL : "G2";
     share_room(ledger, NULL); /* a rise that has not settled yet is no fault */
-    if (!broken) broken = check_tallies(ledger);
+    if (!broken) broken = check_accounts(ledger);
     gr_ledger_go(ledger);
     return broken;
 }

@@ -2,16 +2,16 @@
  * The ledger: what happened, told once. One verb for each change; it moves every figure that the
  * change concerns, so statistics and reality cannot disagree. Each verb is called from one place.
  *
- * Figures of blocks change on hits, so they live in tallies, one a pool, guarded by the pool's lock.
- * Their device-wide peaks are exact without a line that all pools write:
+ * Figures of blocks change on hits, so they live with the pools (tally.h). Their device-wide peaks are
+ * exact without a line that all streams write:
  *
  *      peak of the sum  >=  sum of ceilings  >=  sum of current values
  *
- * A pool that stays under its ceiling cannot make a new peak and tells nobody. One that rises above
- * it settles: all pools are stopped for a moment, the true sums taken, peaks raised, and the room
- * below the peaks shared out as new ceilings. A run in steady state settles hardly ever.
+ * An account that stays under its ceilings cannot make a new peak and tells nobody. One that rises above
+ * one settles: all pools are stopped for a moment, the true sums taken, peaks raised, and the room below
+ * the peaks shared out as new ceilings. A run in steady state settles hardly ever.
  *
- * Threads that rise above their ceilings in turns would stop each other all the time. So a pool whose
+ * Threads that rise above their ceilings in turns would stop each other all the time. So an account whose
  * settling raised no peak lets some rises pass, up to 4,095, while other threads settle too. Peaks are
  * exact when one thread at a time allocates; of several at the same time, a total that lasts shorter
  * than that may go unseen. Current values and totals are always exact.
@@ -23,49 +23,21 @@
  * disagree either. While it is not, a verb pays one branch for it.
  *
  * Invariants (gr_ledger_check, all pools stopped):
- *      G1  0 <= current <= ceiling for every figure of every tally, once it has settled
+ *      G1  current values and rooms are at least 0, once everything has settled
  *      G2  the sum of ceilings is at most the peak, for all, small and large
  *      G3  allocated <= active, requested <= active
  *
- * Locks: as said; the list of tallies, peaks and ceilings of others under the LEDGER lock. */
+ * Locks: what hits change under the account's lock, of rank POOL; the list of accounts, peaks, and
+ * ceilings under the LEDGER lock as well. */
 #ifndef GR_LEDGER_LEDGER_H
 #define GR_LEDGER_LEDGER_H
 
 #include <granary/granary.h>
 
-#include "base/list.h"
-#include "base/lock.h"
-#include "ledger/history.h"
-#include "policy/sizing.h"
-
-/* Figures of blocks. */
-enum gr_figure {
-    GR_ALLOCATED_BYTES,
-    GR_ACTIVE_BYTES,
-    GR_REQUESTED_BYTES,
-    GR_ALLOCATIONS,
-    GR_ACTIVE_BLOCKS,
-    GR_FIGURES
-};
-
-/* What was added in all: a block that becomes active is one that is allocated. */
-enum gr_total { GR_UP_BYTES, GR_UP_REQUESTED, GR_UP_BLOCKS, GR_TOTALS };
+#include "ledger/tally.h"
 
 /* Figures of memory. */
 enum gr_memory_figure { GR_RESERVED_BYTES, GR_SEGMENTS, GR_MEMORY_FIGURES };
-
-struct gr_tally {
-    struct gr_lock *guard;       /* constant: the pool's lock */
-    enum gr_class class;         /* constant */
-    int64_t up[GR_TOTALS];       /* under guard: everything ever added */
-    int64_t left[GR_FIGURES];    /* under guard: ceiling less current value */
-    int64_t ceiling[GR_FIGURES]; /* written under guard and ledger lock */
-    struct gr_history *history;  /* under guard: where events go; NULL: nowhere */
-    struct gr_place place;       /* under guard: what events say of the pool */
-    atomic_uint passes;          /* rises that may still pass */
-    unsigned patience;           /* under ledger lock: how many passed before */
-    struct gr_list link;         /* under ledger lock */
-};
 
 /* One figure for all, small, large. */
 enum { GR_ALL = GR_CLASSES, GR_SUMS = GR_CLASSES + 1 };
@@ -73,9 +45,9 @@ enum { GR_ALL = GR_CLASSES, GR_SUMS = GR_CLASSES + 1 };
 struct gr_ledger {
     struct gr_lock lock;
     /* under lock */
-    struct gr_list tallies;
+    struct gr_list accounts;
     int64_t peak[GR_SUMS][GR_FIGURES];
-    int64_t gone_up[GR_CLASSES][GR_FIGURES]; /* totals of tallies that were removed */
+    int64_t gone_up[GR_CLASSES][GR_FIGURES]; /* totals of accounts that were removed */
     int64_t gone_down[GR_CLASSES][GR_FIGURES];
     uint64_t settled;         /* how often */
     atomic_uintptr_t settler; /* thread that settled last; read without the lock */
@@ -90,60 +62,52 @@ struct gr_ledger {
 
 void gr_ledger_init(struct gr_ledger *ledger);
 void gr_ledger_fini(struct gr_ledger *ledger);
-/* A pool comes; a pool goes (its current values are zero). */
-void gr_ledger_add(struct gr_ledger *ledger, struct gr_tally *tally, enum gr_class class,
-                   struct gr_lock *guard);
-void gr_ledger_remove(struct gr_ledger *ledger, struct gr_tally *tally);
+/* Two pools of a stream come; they go (their current values are zero). */
+void gr_ledger_add(struct gr_ledger *ledger, struct gr_account *account, struct gr_tally *small,
+                   struct gr_tally *large);
+void gr_ledger_remove(struct gr_ledger *ledger, struct gr_account *account);
 
-/* ---- verbs on hits, under the pool's lock; true: call gr_ledger_settle once it is released --- */
+/* ---- verbs on hits, under the account's lock; true: call gr_ledger_settle once it is released -- */
 
-static inline int64_t gr_tally_now(const struct gr_tally *tally, enum gr_figure figure) {
-    return tally->ceiling[figure] - tally->left[figure];
+/* A block becomes the caller's, or ceases to be and may be used again at once, while no history is kept.
+ * account: the tally's. */
+GR_MUST static inline bool gr_ledger_alloc_untold(struct gr_account *account, struct gr_tally *tally,
+                                                  size_t size, size_t requested) {
+    tally->up[GR_BYTES] += (int64_t)size;
+    tally->up[GR_BLOCKS] += 1;
+    tally->up[GR_REQUESTED] += (int64_t)requested;
+    return gr_room_take(&account->room, size, requested, gr_room_take(&tally->room, size, requested, false));
+}
+static inline void gr_ledger_free_untold(struct gr_account *account, struct gr_tally *tally, size_t size,
+                                         size_t requested) {
+    gr_room_give(&tally->room, size, requested);
+    gr_room_give(&account->room, size, requested);
 }
 
-static inline int64_t gr_tally_up(const struct gr_tally *tally, enum gr_figure figure) {
-    return tally->up[figure == GR_REQUESTED_BYTES                             ? GR_UP_REQUESTED
-                     : figure == GR_ALLOCATIONS || figure == GR_ACTIVE_BLOCKS ? GR_UP_BLOCKS
-                                                                              : GR_UP_BYTES];
-}
-
-/* *label: what the block keeps of who asked for it. */
+/* The same, and tells the history if there is one. *label: what the block keeps of who asked for it. */
 GR_MUST static inline bool gr_ledger_alloc(struct gr_tally *tally, uint64_t addr, size_t size,
                                            size_t requested, uint32_t *label) {
     *label = 0;
-    if (GR_UNLIKELY(tally->history != NULL)) {
-        *label = gr_history_label(tally->history);
-        gr_history_tell(tally->history, GR_ALLOC, &tally->place, addr, requested, *label);
-    }
-    tally->up[GR_UP_BYTES] += (int64_t)size;
-    tally->up[GR_UP_REQUESTED] += (int64_t)requested;
-    tally->up[GR_UP_BLOCKS] += 1;
-    return ((tally->left[GR_ALLOCATED_BYTES] -= (int64_t)size) |
-            (tally->left[GR_ACTIVE_BYTES] -= (int64_t)size) |
-            (tally->left[GR_REQUESTED_BYTES] -= (int64_t)requested) | (tally->left[GR_ALLOCATIONS] -= 1) |
-            (tally->left[GR_ACTIVE_BLOCKS] -= 1)) < 0;
+    if (GR_UNLIKELY(tally->history != NULL))
+        *label = gr_history_tell_alloc(tally->history, &tally->place, addr, requested);
+    return gr_ledger_alloc_untold(tally->account, tally, size, requested);
+}
+static inline void gr_ledger_free(struct gr_tally *tally, uint64_t addr, size_t size, size_t requested,
+                                  uint32_t label) {
+    if (GR_UNLIKELY(tally->history != NULL))
+        gr_history_tell_free(tally->history, &tally->place, addr, requested, label);
+    gr_ledger_free_untold(tally->account, tally, size, requested);
 }
 
-/* The block is no longer the caller's; and it may be used again. */
-static inline void gr_ledger_free_requested(struct gr_tally *tally, uint64_t addr, size_t size,
-                                            size_t requested, uint32_t label) {
-    if (GR_UNLIKELY(tally->history != NULL))
-        gr_history_tell(tally->history, GR_FREE_REQUESTED, &tally->place, addr, requested, label);
-    tally->left[GR_ALLOCATED_BYTES] += (int64_t)size;
-    tally->left[GR_ALLOCATIONS] += 1;
-}
-static inline void gr_ledger_free_completed(struct gr_tally *tally, uint64_t addr, size_t size,
-                                            size_t requested, uint32_t label) {
-    if (GR_UNLIKELY(tally->history != NULL))
-        gr_history_tell_of(tally->history, GR_FREE_COMPLETED, &tally->place, addr, requested, label);
-    tally->left[GR_ACTIVE_BYTES] += (int64_t)size;
-    tally->left[GR_REQUESTED_BYTES] += (int64_t)requested;
-    tally->left[GR_ACTIVE_BLOCKS] += 1;
-}
+/* The same in two steps: it is no longer the caller's; and it may be used again. */
+void gr_ledger_free_requested(struct gr_tally *tally, uint64_t addr, size_t size, size_t requested,
+                              uint32_t label);
+void gr_ledger_free_completed(struct gr_tally *tally, uint64_t addr, size_t size, size_t requested,
+                              uint32_t label);
 
-/* Takes true sums, raises peaks, gives new ceilings. hungry (may be NULL) is the tally that rose
- * above its ceiling: it gets half of the room. No POOL lock may be held. */
-void gr_ledger_settle(struct gr_ledger *ledger, struct gr_tally *hungry);
+/* Takes true sums, raises peaks, gives new ceilings. hungry is a tally of the account that rose above
+ * one: it gets at least half of the room. No POOL lock may be held. */
+void gr_ledger_settle(struct gr_ledger *ledger, const struct gr_tally *hungry);
 
 /* ---- verbs on misses, under the miss lock ------------------------------------------------- */
 

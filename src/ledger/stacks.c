@@ -6,13 +6,7 @@
 
 #include "base/text.h"
 
-/* What a thread says about itself, and the note of the recorded call that it is in. A thread's own
- * state, not the library's. */
-static _Thread_local struct {
-    char tag[GRANARY_TAG_ROOM];
-    char metadata[GRANARY_METADATA_ROOM];
-    struct gr_note note;
-} self;
+_Thread_local struct gr_self gr_stacks_self;
 
 void gr_stacks_init(struct gr_stacks *stacks) {
     memset(stacks, 0, sizeof(*stacks));
@@ -40,9 +34,9 @@ static uint32_t put(struct gr_stacks *stacks, struct gr_intern *table, const voi
     return number;
 }
 
-struct gr_note gr_stacks_enter(struct gr_stacks *stacks, int sources, const void *caller) {
+/* The stack's number. */
+static uint32_t GR_ASIDE take(struct gr_stacks *stacks, int sources, const void *caller) {
     uint64_t word[2 * GR_STACK_FRAMES];
-    struct gr_note before = self.note;
     size_t count = 0;
     if (sources & GRANARY_STACKS_C) count = gr_unwind_take(&stacks->unwind, caller, word, GR_STACK_FRAMES);
     if (sources & GRANARY_STACKS_PYTHON) {
@@ -50,22 +44,21 @@ struct gr_note gr_stacks_enter(struct gr_stacks *stacks, int sources, const void
         count += gr_python_take(&stacks->python, &stacks->python_frames, word + count, GR_STACK_FRAMES);
         for (size_t i = c_frames; i < count; i++) word[i] |= GR_STACK_PYTHON;
     }
-    self.note = (struct gr_note){
-        .of = stacks,
-        .label = gr_label(put(stacks, &stacks->stacks, word, count * sizeof(word[0])),
-                          put(stacks, &stacks->tags, self.tag, strlen(self.tag))),
-        .metadata = put(stacks, &stacks->texts, self.metadata, strlen(self.metadata)),
-    };
+    return put(stacks, &stacks->stacks, word, count * sizeof(word[0]));
+}
+
+struct gr_note gr_stacks_enter(struct gr_stacks *stacks, int sources, const void *caller) {
+    struct gr_self *self = &gr_stacks_self;
+    struct gr_note before = self->note;
+    uint32_t stack = sources ? take(stacks, sources, caller) : 0, tag = 0, metadata = 0;
+    if (self->tag[0]) tag = put(stacks, &stacks->tags, self->tag, strlen(self->tag));
+    if (self->metadata[0]) metadata = put(stacks, &stacks->texts, self->metadata, strlen(self->metadata));
+    self->note = (struct gr_note){.of = stacks, .label = gr_label(stack, tag), .metadata = metadata};
     return before;
 }
 
 void gr_stacks_leave(struct gr_note before) {
-    self.note = before;
-}
-
-const struct gr_note *gr_stacks_note(const struct gr_stacks *stacks) {
-    static const struct gr_note nothing;
-    return self.note.of == stacks ? &self.note : &nothing;
+    gr_stacks_self.note = before;
 }
 
 uint32_t gr_stacks_text(struct gr_stacks *stacks, const char *text) {
@@ -92,9 +85,9 @@ static int set(char *mine, const char *text, size_t room, char *previous) {
 }
 
 int gr_stacks_set_tag(const char *tag, char previous[GRANARY_TAG_ROOM]) {
-    return set(self.tag, tag, GRANARY_TAG_ROOM, previous);
+    return set(gr_stacks_self.tag, tag, GRANARY_TAG_ROOM, previous);
 }
 
 int gr_stacks_set_metadata(const char *text, char previous[GRANARY_METADATA_ROOM]) {
-    return set(self.metadata, text, GRANARY_METADATA_ROOM, previous);
+    return set(gr_stacks_self.metadata, text, GRANARY_METADATA_ROOM, previous);
 }

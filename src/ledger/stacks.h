@@ -59,6 +59,20 @@ struct gr_note {
     uint32_t label, metadata;
 };
 
+/* What a thread says about itself, and the note of the recorded call that it is in. A thread's own
+ * state, not the library's; changed by the functions below only. */
+struct gr_self {
+    struct gr_note note;
+    char tag[GRANARY_TAG_ROOM];
+    char metadata[GRANARY_METADATA_ROOM];
+};
+extern _Thread_local struct gr_self gr_stacks_self __attribute__((visibility("hidden")));
+
+/* The thread has a tag or metadata, or is in a call already. */
+GR_MUST static inline bool gr_stacks_said(void) {
+    const struct gr_self *self = &gr_stacks_self;
+    return self->note.of || self->tag[0] || self->metadata[0];
+}
 /* A call begins that events may be told of: its note is made. sources: GRANARY_STACKS_*, of which the
  * stack is taken; caller: the address that the public function returns to. Returns the note of the call
  * that this one is made in (by a callback), which leave puts back. */
@@ -66,7 +80,10 @@ GR_MUST struct gr_note gr_stacks_enter(struct gr_stacks *stacks, int sources, co
 void gr_stacks_leave(struct gr_note before);
 
 /* The note of the call under way on this handle; all 0 outside of one. */
-const struct gr_note *gr_stacks_note(const struct gr_stacks *stacks);
+static inline struct gr_note gr_stacks_note(const struct gr_stacks *stacks) {
+    const struct gr_note *note = &gr_stacks_self.note;
+    return note->of == stacks ? *note : (struct gr_note){0};
+}
 
 /* The number of a text; 0 for the empty one, or when there is no room. */
 uint32_t gr_stacks_text(struct gr_stacks *stacks, const char *text);

@@ -46,12 +46,21 @@ void gr_sizing_set(struct gr_sizing *sizing, const struct granary_options *optio
 /* The same for a request above sizing->plain. */
 GR_MUST bool gr_sizing_round_divided(const struct gr_sizing *sizing, size_t size, size_t *out);
 
+/* A size rounded up to units. */
+static inline size_t gr_sizing_units(size_t size) {
+    return (size + GR_SIZING_UNIT - 1) & ~(GR_SIZING_UNIT - 1);
+}
+
+/* Rounds a request up to units; false when it is 0, or too large for that to be all. */
+GR_MUST static inline bool gr_sizing_round_plain(const struct gr_sizing *sizing, size_t size, size_t *out) {
+    if (GR_UNLIKELY(size - 1 >= atomic_load_explicit(&sizing->plain, memory_order_relaxed))) return false;
+    *out = gr_sizing_units(size);
+    return true;
+}
+
 /* Rounds a request, not 0, up to what is handed out; false when it is larger than GR_SIZING_MAX. */
 GR_MUST static inline bool gr_sizing_round(const struct gr_sizing *sizing, size_t size, size_t *out) {
-    if (GR_UNLIKELY(size > atomic_load_explicit(&sizing->plain, memory_order_relaxed)))
-        return gr_sizing_round_divided(sizing, size, out);
-    *out = (size + GR_SIZING_UNIT - 1) & ~(GR_SIZING_UNIT - 1);
-    return true;
+    return gr_sizing_round_plain(sizing, size, out) || gr_sizing_round_divided(sizing, size, out);
 }
 
 static inline enum gr_class gr_sizing_class(size_t rounded) {

@@ -11,19 +11,16 @@
 /* Blocks that a sparing pool looks at: 4 do nearly as well as all (doc/benchmarks.md). */
 enum { LOOKS = 8 };
 
-void gr_pool_init(struct gr_pool *pool, enum gr_class class, struct gr_address_table *table,
-                  const struct gr_sizing *sizing, struct gr_ledger *ledger) {
-    gr_lock_init(&pool->lock, GR_RANK_POOL);
+void gr_pool_init(struct gr_pool *pool, enum gr_class class, const struct gr_sizing *sizing) {
     pool->class = class;
-    pool->table = table;
     pool->sizing = sizing;
-    gr_slab_init(&pool->blocks, sizeof(struct gr_block), pool);
-    gr_ledger_add(ledger, &pool->tally, class, &pool->lock);
+    gr_slab_init(&pool->blocks, sizeof(struct gr_block));
+    gr_live_init(&pool->live);
 }
 
 void gr_pool_assign(struct gr_pool *pool, struct gr_stream *stream, struct gr_route *route, uint64_t heap,
                     bool expandable, bool no_split) {
-    gr_lock_take(&pool->lock);
+    gr_pool_lock(pool);
     GR_ASSERT(pool->segment_count == 0, "P2");
     pool->stream = stream;
     pool->route = route;
@@ -31,12 +28,12 @@ void gr_pool_assign(struct gr_pool *pool, struct gr_stream *stream, struct gr_ro
     pool->expandable = expandable && !no_split;
     pool->no_split = no_split;
     pool->sparing = false;
-    gr_lock_give(&pool->lock);
+    gr_pool_unlock(pool);
 }
 
-void gr_pool_fini(struct gr_pool *pool, struct gr_ledger *ledger) {
+void gr_pool_fini(struct gr_pool *pool) {
     GR_ASSERT(pool->segment_count == 0, "P2");
-    gr_ledger_remove(ledger, &pool->tally);
+    gr_live_fini(&pool->live);
     gr_slab_fini(&pool->blocks);
     gr_host_give(pool->segments);
 }
@@ -156,11 +153,6 @@ void gr_pool_put_hole(struct gr_pool *pool, struct gr_block *b) {
     gr_index_insert(&pool->holes, b);
 }
 
-struct gr_block *gr_pool_live_at(const struct gr_pool *pool, gr_addr addr) {
-    struct gr_block *b = gr_table_get(pool->table, addr);
-    return b && gr_slab_owner(b) == pool && b->addr == addr && b->state == GR_BLOCK_LIVE ? b : NULL;
-}
-
 /* ---- segments ----------------------------------------------------------------------------- */
 
 /* Number of segments that begin at or before addr. */
@@ -230,11 +222,12 @@ const char *gr_pool_check(struct gr_pool *pool, bool moving_allowed) {
             bytes[b->state] += b->size;
             if (b->state == GR_BLOCK_LIVE || b->state == GR_BLOCK_PENDING)
                 requested += (int64_t)b->u.live.requested;
-            if (b->state == GR_BLOCK_LIVE && gr_pool_live_at(pool, b->addr) != b) return "P4";
-            if (b->state != GR_BLOCK_LIVE && gr_pool_live_at(pool, b->addr)) return "P4";
+            if (b->state == GR_BLOCK_LIVE && gr_live_find(&pool->live, b->addr) != b) return "P4";
         }
     }
-    const char *broken = gr_index_check(&pool->free, GR_BLOCK_FREE);
+    if (pool->live.count != count[GR_BLOCK_LIVE]) return "P4";
+    const char *broken = gr_live_check(&pool->live);
+    if (!broken) broken = gr_index_check(&pool->free, GR_BLOCK_FREE);
     if (!broken) broken = gr_index_check(&pool->holes, GR_BLOCK_HOLE);
     if (broken) return broken;
     if (pool->free.count != count[GR_BLOCK_FREE] || pool->free.bytes != bytes[GR_BLOCK_FREE]) return "P1";

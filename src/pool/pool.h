@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A pool: the blocks of one stream and one size class. Takes blocks out and puts them back.
  *
- *      take   index -> best fit -> cut -> LIVE, entered in the address table
+ *      take   index -> best fit -> cut -> LIVE, found by its address (live.h)
  *      free   block -> FREE, remembered as the recent one
  *      put    block -> FREE, joined with free neighbours -> index
  *
@@ -21,16 +21,17 @@
  *      P1  the free index holds the FREE blocks of the segments but the recent one, the hole index the HOLEs
  *      P2  segments are sorted by address and do not overlap
  *      P3  the tally's allocated and active bytes and counts are those of the LIVE and PENDING blocks
- *      P4  the address table knows every LIVE block
+ *      P4  the set of live blocks holds every LIVE block and no other
  *      P5  at most one FREE block is in no index: the recent one
  *
- * Locks: the pool's own lock guards everything below "under lock". Adding and removing segments also
- * needs the miss lock. A hit takes this lock and no other. */
+ * Locks: one lock for the two pools of a stream, small and large, in the account that their tallies share
+ * (ledger.h). It guards everything below "under lock". Adding and removing segments also needs the miss
+ * lock. A hit takes this lock and no other. */
 #ifndef GR_POOL_POOL_H
 #define GR_POOL_POOL_H
 
 #include "block/index.h"
-#include "block/table.h"
+#include "block/live.h"
 #include "ledger/ledger.h"
 #include "memory/segment.h"
 #include "policy/sizing.h"
@@ -39,12 +40,9 @@
 struct gr_route;
 
 struct gr_pool {
-    struct gr_lock lock;
     /* constant */
     enum gr_class class;
-    struct gr_address_table *table;
     const struct gr_sizing *sizing;
-    struct gr_pool *spare_next; /* a pool that serves nobody, waiting to be assigned */
     /* constant while the pool is assigned; written under both locks */
     bool expandable;          /* grows on ranges; else by classic segments */
     bool no_split;            /* every block is a classic segment */
@@ -59,15 +57,29 @@ struct gr_pool {
     struct gr_block *recent; /* freed last: FREE, in no index, or NULL */
     struct gr_block *taken;  /* handed out last by best fit, */
     uint64_t taken_changes;  /* free.changes just after that */
+    struct gr_live live;
     struct gr_index free;
     struct gr_index holes;
 };
 
-/* pool is zeroed memory. */
-void gr_pool_init(struct gr_pool *pool, enum gr_class class, struct gr_address_table *table,
-                  const struct gr_sizing *sizing, struct gr_ledger *ledger);
+/* The pools of a stream of a heap. They come, are handed on and go together. */
+struct gr_pool_pair {
+    struct gr_account account;
+    struct gr_pool pool[GR_CLASSES];
+    struct gr_pool_pair *next; /* of those that serve nobody, waiting to be assigned */
+};
+
+/* pool is zeroed memory but for its tally, which is in the ledger. */
+void gr_pool_init(struct gr_pool *pool, enum gr_class class, const struct gr_sizing *sizing);
 /* The pool has no segments any more. */
-void gr_pool_fini(struct gr_pool *pool, struct gr_ledger *ledger);
+void gr_pool_fini(struct gr_pool *pool);
+
+static inline void gr_pool_lock(struct gr_pool *pool) {
+    gr_lock_take(&pool->tally.account->lock);
+}
+static inline void gr_pool_unlock(struct gr_pool *pool) {
+    gr_lock_give(&pool->tally.account->lock);
+}
 
 /* Gives a pool without segments to a stream of a heap, by its name. Pools are handed on, never freed before the
  * end: a block pointer that has gone stale finds a pool, and fails cleanly. */
@@ -81,16 +93,20 @@ static inline void gr_pool_hand_out(struct gr_pool *pool, struct gr_block *b, si
     gr_block_become(b, GR_BLOCK_LIVE);
     b->u.live.requested = requested;
     b->u.live.uses = NULL;
-    gr_table_set(pool->table, b);
+    gr_live_add(&pool->live, b);
 }
 
-/* The recent block once more, if best fit handed it out and nothing has changed since; else NULL. */
+/* The recent block once more, if best fit handed it out and nothing has changed since; else NULL. The live
+ * blocks were as many before, so their set is not asked to grow. */
 static inline struct gr_block *gr_pool_again(struct gr_pool *pool, size_t rounded, size_t requested) {
     struct gr_block *b = pool->recent;
     if (!b || b != pool->taken || b->size != rounded || pool->taken_changes != pool->free.changes)
         return NULL;
     pool->recent = NULL;
-    gr_pool_hand_out(pool, b, requested);
+    gr_block_become(b, GR_BLOCK_LIVE);
+    b->u.live.requested = requested;
+    b->u.live.uses = NULL;
+    gr_live_add_again(&pool->live, b);
     return b;
 }
 
@@ -104,21 +120,21 @@ void gr_pool_retake(struct gr_pool *pool, struct gr_block *b, size_t rounded, si
 
 /* The recent block, if any, is joined with its neighbours and indexed like all others. */
 void gr_pool_settle(struct gr_pool *pool);
-/* A LIVE block becomes FREE and the recent one. Cannot fail. */
-static inline void gr_pool_free(struct gr_pool *pool, struct gr_block *b) {
-    if (pool->recent) gr_pool_settle(pool);
+/* A LIVE block becomes FREE and the recent one, where there is none. Cannot fail. */
+static inline void gr_pool_free_first(struct gr_pool *pool, struct gr_block *b) {
     gr_block_become(b, GR_BLOCK_FREE);
     pool->recent = b;
     __builtin_prefetch(b->prev); /* settling it will look at both */
     __builtin_prefetch(b->next);
 }
+static inline void gr_pool_free(struct gr_pool *pool, struct gr_block *b) {
+    if (pool->recent) gr_pool_settle(pool);
+    gr_pool_free_first(pool, b);
+}
 /* A PENDING or MOVING block becomes FREE, joined and indexed. Cannot fail. */
 void gr_pool_put(struct gr_pool *pool, struct gr_block *b);
 /* A MOVING block with nothing behind it becomes a HOLE. Cannot fail. */
 void gr_pool_put_hole(struct gr_pool *pool, struct gr_block *b);
-
-/* The live block at addr, or NULL. */
-struct gr_block *gr_pool_live_at(const struct gr_pool *pool, gr_addr addr);
 
 /* The segment that holds addr, which is one of the pool's. */
 struct gr_segment *gr_pool_segment_of(const struct gr_pool *pool, gr_addr addr);

@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/host.h"
 #include "base/text.h"
 
@@ -19,9 +19,9 @@ static size_t count_tiles(granary *g, bool stopped) {
             for (int c = 0; c < GR_POOLS; c++) {
                 struct gr_pool *pool = gr_heap_pool(route, c);
                 if (!pool) continue;
-                if (!stopped) gr_lock_take(&pool->lock);
+                if (!stopped) gr_pool_lock(pool);
                 sum += gr_slab_taken(&pool->blocks);
-                if (!stopped) gr_lock_give(&pool->lock);
+                if (!stopped) gr_pool_unlock(pool);
             }
     return sum;
 }
@@ -138,6 +138,10 @@ int gr_dump_record(granary *g, int level, int stacks, size_t entries) {
     gr_lock_take(&g->dump);
     gr_lock_take(&g->miss);
     int status = gr_ledger_watch(&g->ledger, level, stacks, entries, &fresh);
+    if (atomic_load(&g->ledger.watching))
+        atomic_fetch_or(&g->routing, GR_WATCHED);
+    else
+        atomic_fetch_and(&g->routing, ~(unsigned)GR_WATCHED);
     gr_lock_give(&g->miss);
     gr_lock_give(&g->dump);
     gr_history_free(fresh); /* another thread was first, or the ring was too large */
@@ -166,7 +170,6 @@ static int copy_events(struct gr_dump *dump, uint64_t from, uint64_t to) {
 
 static int take(granary *g, bool with_events, struct gr_dump *out) {
     uint64_t from = 0, to = 0;
-    struct timespec t;
     gr_lock_take(&g->miss);
     int status = reserve_and_stop(g, out);
     if (status == GRANARY_OK) {
@@ -184,8 +187,7 @@ static int take(granary *g, bool with_events, struct gr_dump *out) {
         memcpy(out->expandable_reason, g->expandable_reason, sizeof(out->expandable_reason));
     }
     gr_lock_give(&g->miss);
-    clock_gettime(CLOCK_REALTIME, &t);
-    out->time_ns = (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+    out->time_ns = gr_clock_read(CLOCK_REALTIME);
     return status == GRANARY_OK ? copy_events(out, from, to) : status;
 }
 

@@ -26,12 +26,16 @@ static double now_ns(void) {
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-static void must(granary *g, int status, const char *what) {
+static void fail(granary *g, int status, const char *what) {
     struct granary_fault fault = {.struct_size = sizeof fault};
-    if (status == GRANARY_OK) return;
     if (g) granary_last_fault(g, &fault);
     fprintf(stderr, "history: %s: %s %s\n", what, granary_status_sentence(status), fault.text);
     exit(EXIT_FAILURE);
+}
+
+/* It stands between the calls that are measured. */
+static void must(granary *g, int status, const char *what) {
+    if (status != GRANARY_OK) fail(g, status, what);
 }
 
 static const char *file(const char *name) {

@@ -16,11 +16,12 @@ void lone_pool_open(struct lone_pool *lone, enum gr_class class, bool expandable
     gr_sizing_set(&lone->sizing, &options);
     ck_assert_int_eq(gr_driver_open(&lone->driver, true, 0, false, reason), GRANARY_OK);
     gr_extents_init(&lone->extents, &lone->driver, 0);
-    ck_assert(gr_table_init(&lone->table));
     gr_ledger_init(&lone->ledger);
     gr_stream_init(&lone->stream, GR_CU_STREAM_LEGACY);
     memset(&lone->pool, 0, sizeof lone->pool);
-    gr_pool_init(&lone->pool, class, &lone->table, &lone->sizing, &lone->ledger);
+    gr_ledger_add(&lone->ledger, &lone->account, class == GR_SMALL ? &lone->pool.tally : &lone->other,
+                  class == GR_SMALL ? &lone->other : &lone->pool.tally);
+    gr_pool_init(&lone->pool, class, &lone->sizing);
     gr_pool_assign(&lone->pool, &lone->stream, NULL, 0, expandable, false);
 }
 
@@ -38,9 +39,9 @@ static void close_segment(struct lone_pool *lone, struct gr_segment *segment) {
 
 void lone_pool_close(struct lone_pool *lone) {
     while (lone->pool.segment_count > 0) close_segment(lone, lone->pool.segments[0]);
-    gr_pool_fini(&lone->pool, &lone->ledger);
+    gr_ledger_remove(&lone->ledger, &lone->account);
+    gr_pool_fini(&lone->pool);
     gr_stream_fini(&lone->stream, &lone->driver);
-    gr_table_fini(&lone->table);
     gr_extents_flush(&lone->extents, 0);
     gr_extents_fini(&lone->extents);
     gr_driver_close(&lone->driver);
@@ -60,7 +61,6 @@ struct gr_segment *lone_pool_add_range(struct lone_pool *lone, size_t granules) 
     ck_assert_int_eq(
         gr_segment_open_expandable(segment, &lone->driver, gr_slab_take(&lone->pool.blocks), bytes, bytes),
         GRANARY_OK);
-    ck_assert(gr_table_cover(&lone->table, segment->base, segment->size, lone->pool.class == GR_SMALL));
     gr_pool_add_segment(&lone->pool, segment);
     return segment;
 }
@@ -69,7 +69,6 @@ struct gr_segment *lone_pool_add_classic(struct lone_pool *lone, size_t bytes) {
     struct gr_segment *segment = new_segment(lone);
     ck_assert_int_eq(gr_segment_open_classic(segment, &lone->driver, gr_slab_take(&lone->pool.blocks), bytes),
                      GRANARY_OK);
-    ck_assert(gr_table_cover(&lone->table, segment->base, segment->size, lone->pool.class == GR_SMALL));
     gr_pool_add_segment(&lone->pool, segment);
     gr_pool_put(&lone->pool, segment->first);
     return segment;
@@ -109,10 +108,9 @@ struct gr_block *lone_pool_take(struct lone_pool *lone, size_t size, size_t piec
 }
 
 void lone_pool_put(struct lone_pool *lone, struct gr_block *b) {
-    gr_table_clear(&lone->table, b);
+    gr_live_remove(&lone->pool.live, gr_live_link(&lone->pool.live, b->addr));
     b->epoch = gr_stream_epoch(&lone->stream);
-    gr_ledger_free_requested(&lone->pool.tally, b->addr, b->size, b->u.live.requested, 0);
-    gr_ledger_free_completed(&lone->pool.tally, b->addr, b->size, b->u.live.requested, 0);
+    gr_ledger_free(&lone->pool.tally, b->addr, b->size, b->u.live.requested, 0);
     gr_pool_put(&lone->pool, b);
 }
 

@@ -9,11 +9,12 @@
 struct lone_pool {
     struct gr_driver driver;
     struct gr_extents extents;
-    struct gr_address_table table;
     struct gr_ledger ledger;
     struct gr_sizing sizing;
     struct gr_stream stream;
+    struct gr_account account;
     struct gr_pool pool;
+    struct gr_tally other; /* of a pool of the other class, which is not there */
 };
 
 /* On a simulated device of 1 GiB with granules of 2 MiB. */

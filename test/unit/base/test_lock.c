@@ -35,6 +35,27 @@ START_TEST(threads_that_count_under_the_lock_lose_nothing) {
 }
 END_TEST
 
+static void *try_once(void *taken) {
+    *(bool *)taken = gr_lock_try(&lock);
+    if (*(bool *)taken) gr_lock_give(&lock);
+    return NULL;
+}
+
+START_TEST(trying_takes_a_free_lock_and_waits_for_none) {
+    for (int held = 0; held < 2; held++) {
+        pthread_t thread;
+        bool taken = held != 0;
+        gr_lock_init(&lock, GR_RANK_POOL);
+        if (held) gr_lock_take(&lock);
+        ck_assert_int_eq(pthread_create(&thread, NULL, try_once, &taken), 0);
+        pthread_join(thread, NULL);
+        ck_assert_int_eq(taken, !held);
+        if (held) gr_lock_give(&lock);
+        ck_assert_int_eq(atomic_load(&lock.state), 0);
+    }
+}
+END_TEST
+
 static void *take_once(void *order) {
     gr_lock_take(&lock);
     *(int *)order = (int)++counter;
@@ -125,6 +146,7 @@ Suite *suite_lock(void) {
     Suite *suite = suite_create("lock");
     TCase *cases = tcase_create("lock");
     tcase_add_test(cases, threads_that_count_under_the_lock_lose_nothing);
+    tcase_add_test(cases, trying_takes_a_free_lock_and_waits_for_none);
     tcase_add_test(cases, a_waiter_sleeps_while_the_lock_is_held_and_is_woken);
     tcase_add_test(cases, a_lock_that_nobody_holds_costs_no_system_call);
 #if GR_CHECK > 0

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Slabs hand out what was reserved, in rising address, and know their owner from any object. */
+ * Slabs hand out what was reserved, in rising address, from chunks that grow with them. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +11,9 @@
 enum { SIZE = 64, OBJECTS = 1000 };
 
 static struct gr_slab slab;
-static int owner;
 
 static void setup(void) {
-    gr_slab_init(&slab, SIZE, &owner);
+    gr_slab_init(&slab, SIZE);
 }
 
 static void teardown(void) {
@@ -24,21 +23,20 @@ static void teardown(void) {
 START_TEST(a_new_slab_holds_no_memory) {
     ck_assert_uint_eq(slab.spare, 0);
     ck_assert_uint_eq(gr_slab_taken(&slab), 0);
-    ck_assert_uint_eq(slab.chunks, 0);
+    ck_assert_uint_eq(slab.bytes, 0);
 }
 END_TEST
 
 START_TEST(a_reserve_is_what_can_be_taken_and_a_second_one_is_free) {
     ck_assert(gr_slab_reserve(&slab, 3));
     ck_assert_uint_ge(slab.spare, 3);
-    size_t chunks = slab.chunks, spare = slab.spare;
-    ck_assert_uint_eq(chunks, 1);
+    size_t spare = slab.spare;
+    ck_assert_uint_eq(slab.bytes, GR_SLAB_LEAST);
     ck_assert(gr_slab_reserve(&slab, 3));
-    ck_assert_uint_eq(slab.chunks, chunks);
     ck_assert(gr_slab_reserve(&slab, spare));
-    ck_assert_uint_eq(slab.chunks, chunks);
+    ck_assert_uint_eq(slab.bytes, GR_SLAB_LEAST);
     ck_assert(gr_slab_reserve(&slab, spare + 1));
-    ck_assert_uint_eq(slab.chunks, chunks + 1);
+    ck_assert_uint_eq(slab.bytes, 2 * GR_SLAB_LEAST);
 }
 END_TEST
 
@@ -62,12 +60,24 @@ START_TEST(fresh_objects_are_zero_behind_the_link) {
 }
 END_TEST
 
-START_TEST(what_was_given_back_last_comes_first_and_stays_of_this_slab) {
+START_TEST(a_chunk_is_as_large_as_all_before_it_up_to_a_limit) {
+    for (size_t bytes = GR_SLAB_LEAST; bytes < 4 * (size_t)GR_SLAB_MOST;) {
+        ck_assert(gr_slab_reserve(&slab, slab.spare + 1));
+        ck_assert_uint_eq(slab.bytes, bytes);
+        ck_assert_uint_le(slab.objects * SIZE, bytes);
+        ck_assert_uint_ge(slab.objects * SIZE, bytes / 100 * 98);
+        bytes += gr_min(bytes, GR_SLAB_MOST);
+        /* Reserving without taking leaves all the rest of the old chunk to be taken. */
+        ck_assert_uint_eq(slab.spare, slab.objects);
+    }
+}
+END_TEST
+
+START_TEST(what_was_given_back_last_comes_first) {
     ck_assert(gr_slab_reserve(&slab, 2));
     void *a = gr_slab_take(&slab), *b = gr_slab_take(&slab);
     gr_slab_give(&slab, a);
     gr_slab_give(&slab, b);
-    ck_assert_ptr_eq(gr_slab_owner(a), &owner); /* also of an object that is not taken */
     ck_assert_ptr_eq(gr_slab_take(&slab), b);
     ck_assert_ptr_eq(gr_slab_take(&slab), a);
 }
@@ -81,7 +91,7 @@ static int by_address(const void *a, const void *b) {
 START_TEST(objects_over_many_chunks_never_overlap_and_spare_counts_exactly) {
     static void *taken[OBJECTS];
     struct rng rng = {7};
-    size_t count = 0, spare_and_taken = 0;
+    size_t count = 0;
     for (int step = 0; step < 20000; step++) {
         if (count < OBJECTS && (count == 0 || rng_below(&rng, 100) < 52)) {
             HOT_ASSERT(gr_slab_reserve(&slab, 1));
@@ -91,18 +101,14 @@ START_TEST(objects_over_many_chunks_never_overlap_and_spare_counts_exactly) {
             gr_slab_give(&slab, taken[at]);
             taken[at] = taken[--count];
         }
-        spare_and_taken = slab.spare + count;
-        HOT_ASSERT(spare_and_taken % slab.chunks == 0); /* every chunk has as many objects */
+        HOT_ASSERT(gr_slab_taken(&slab) == count);
     }
-    ck_assert_uint_gt(slab.chunks, 1);
-    size_t listed = 0;
+    ck_assert_uint_gt(slab.bytes, GR_SLAB_LEAST);
+    size_t listed = (size_t)(slab.end - slab.fresh) / SIZE;
     for (struct gr_slab_free *object = slab.free; object; object = object->next) listed++;
     ck_assert_uint_eq(listed, slab.spare);
     qsort(taken, count, sizeof *taken, by_address);
-    for (size_t i = 0; i < count; i++) {
-        ck_assert_ptr_eq(gr_slab_owner(taken[i]), &owner);
-        if (i > 0) ck_assert((char *)taken[i] - (char *)taken[i - 1] >= SIZE);
-    }
+    for (size_t i = 1; i < count; i++) ck_assert((char *)taken[i] - (char *)taken[i - 1] >= SIZE);
 }
 END_TEST
 
@@ -114,7 +120,8 @@ Suite *suite_slab(void) {
     tcase_add_test(cases, a_reserve_is_what_can_be_taken_and_a_second_one_is_free);
     tcase_add_test(cases, fresh_objects_rise_in_address_and_lie_on_lines_of_their_own);
     tcase_add_test(cases, fresh_objects_are_zero_behind_the_link);
-    tcase_add_test(cases, what_was_given_back_last_comes_first_and_stays_of_this_slab);
+    tcase_add_test(cases, a_chunk_is_as_large_as_all_before_it_up_to_a_limit);
+    tcase_add_test(cases, what_was_given_back_last_comes_first);
     tcase_add_test(cases, objects_over_many_chunks_never_overlap_and_spare_counts_exactly);
     suite_add_tcase(suite, cases);
     return suite;

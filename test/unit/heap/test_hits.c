@@ -75,7 +75,7 @@ START_TEST(hits_go_on_while_a_miss_and_the_ledger_are_under_way) {
 }
 END_TEST
 
-START_TEST(hits_of_one_pool_go_on_while_another_pool_is_held) {
+START_TEST(hits_of_one_stream_go_on_while_the_pools_of_another_are_held) {
     pthread_t thread;
     void *complaint = NULL;
     open_mode(_i);
@@ -85,19 +85,14 @@ START_TEST(hits_of_one_pool_go_on_while_another_pool_is_held) {
     fixture_free(g, fixture_alloc(g, 4096, NULL));
     fixture_free(g, fixture_alloc(g, 2 * GR_MIB, NULL));
     ck_assert_int_eq(make_hits(stream) == NULL, 1);
-    struct gr_route *other = gr_route_find(&g->own.routes, GR_CU_STREAM_LEGACY),
-                    *own = gr_route_find(&g->own.routes, stream);
+    struct gr_route *other = gr_route_find(&g->own.routes, GR_CU_STREAM_LEGACY);
     fixture_watchdog(20);
     gr_lock_take(&g->miss);
-    gr_lock_take(&g->ledger.lock); /* so that several pools may be held */
-    gr_lock_take(&gr_heap_pool(other, GR_SMALL)->lock);
-    gr_lock_take(&gr_heap_pool(other, GR_LARGE)->lock);
-    gr_lock_take(&gr_heap_pool(own, GR_LARGE)->lock);
+    gr_lock_take(&g->ledger.lock);
+    gr_pool_lock(gr_heap_pool(other, GR_SMALL));
     ck_assert_int_eq(pthread_create(&thread, NULL, make_hits, stream), 0);
     pthread_join(thread, &complaint);
-    gr_lock_give(&gr_heap_pool(own, GR_LARGE)->lock);
-    gr_lock_give(&gr_heap_pool(other, GR_LARGE)->lock);
-    gr_lock_give(&gr_heap_pool(other, GR_SMALL)->lock);
+    gr_pool_unlock(gr_heap_pool(other, GR_SMALL));
     gr_lock_give(&g->ledger.lock);
     gr_lock_give(&g->miss);
     fixture_watchdog(0);
@@ -179,7 +174,7 @@ START_TEST(the_check_of_the_handle_asks_every_module) {
     open_mode(0);
     void *p = fixture_alloc(g, 5 * GR_MIB, NULL);
     struct gr_route *route = gr_route_find(&g->own.routes, GR_CU_STREAM_LEGACY);
-    struct gr_block *b = gr_table_get(&g->table, (gr_addr)(uintptr_t)p);
+    struct gr_block *b = gr_live_find(&gr_heap_pool(route, GR_LARGE)->live, (gr_addr)(uintptr_t)p);
     b->state = GR_BLOCK_MOVING;
     ck_assert_str_eq(granary_verify(g), "B4");
     b->state = GR_BLOCK_LIVE;
@@ -189,9 +184,9 @@ START_TEST(the_check_of_the_handle_asks_every_module) {
     g->extents.cached = 1;
     ck_assert_str_ne(granary_verify(g), "");
     g->extents.cached = 0;
-    gr_heap_pool(route, GR_LARGE)->tally.left[GR_ACTIVE_BLOCKS]++;
+    gr_heap_pool(route, GR_LARGE)->tally.room.left[GR_BLOCKS]++;
     ck_assert_str_eq(granary_verify(g), "P3");
-    gr_heap_pool(route, GR_LARGE)->tally.left[GR_ACTIVE_BLOCKS]--;
+    gr_heap_pool(route, GR_LARGE)->tally.room.left[GR_BLOCKS]--;
     fixture_close(g);
 }
 END_TEST
@@ -216,7 +211,7 @@ Suite *suite_hits(void) {
     TCase *cases = tcase_create("hits");
     tcase_add_loop_test(cases, ten_thousand_pairs_make_no_driver_call, 0, 2);
     tcase_add_loop_test(cases, hits_go_on_while_a_miss_and_the_ledger_are_under_way, 0, 2);
-    tcase_add_loop_test(cases, hits_of_one_pool_go_on_while_another_pool_is_held, 0, 2);
+    tcase_add_loop_test(cases, hits_of_one_stream_go_on_while_the_pools_of_another_are_held, 0, 2);
     tcase_add_loop_test(cases, a_freed_block_serves_the_next_request_of_its_stream_and_of_no_other, 0, 2);
     tcase_add_loop_test(cases, the_null_stream_and_the_legacy_handle_share_their_pools, 0, 2);
     tcase_add_loop_test(cases, live_blocks_go_with_the_handle, 0, 2);

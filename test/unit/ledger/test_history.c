@@ -123,6 +123,108 @@ START_TEST(time_rises_and_the_action_stays_what_it_was) {
 }
 END_TEST
 
+/* The actions kept, one letter each: a, r, c; others as '?'. All have this address. */
+static const char *told_of(uint64_t addr) {
+    static struct gr_event event[64];
+    static char letters[65];
+    uint64_t from, to;
+    gr_history_span(&history, &from, &to);
+    ck_assert_uint_le(to - from, 64);
+    size_t count = gr_history_copy(&history, from, to, event);
+    ck_assert_uint_eq(count, to - from);
+    for (size_t i = 0; i < count; i++) {
+        ck_assert_uint_eq(event[i].addr, addr);
+        ck_assert_uint_eq(event[i].size, 9);
+        ck_assert_uint_eq(event[i].place.stream, 5);
+        ck_assert_uint_eq(event[i].place.heap, 3);
+        letters[i] = event[i].action <= GR_FREE_COMPLETED ? "arc"[event[i].action] : '?';
+    }
+    letters[count] = '\0';
+    return letters;
+}
+
+START_TEST(a_free_that_is_done_at_once_is_two_events_of_one_time) {
+    struct gr_event event[2];
+    resize(8);
+    gr_history_tell_free(&history, &place, 7, 9, 0);
+    ck_assert_str_eq(told_of(7), "rc");
+    ck_assert_uint_eq(gr_history_copy(&history, 0, 2, event), 2);
+    ck_assert_uint_eq(event[0].time_ns, event[1].time_ns);
+}
+END_TEST
+
+START_TEST(the_two_events_of_a_free_may_stand_at_both_ends_of_the_ring) {
+    static const char *const expected[] = {"", "c", "rc", "arc", "carc", "rcarc"};
+    for (uint64_t room = 0; room <= 5; room++) {
+        resize(room);
+        gr_history_clear(&history);
+        for (int i = 0; i < 10; i++) {
+            (void)gr_history_tell_alloc(&history, &place, 7, 9);
+            gr_history_tell_free(&history, &place, 7, 9, 0);
+        }
+        ck_assert_str_eq(told_of(7), expected[room]);
+    }
+    ck_assert_uint_eq(atomic_load(&history.next), 6 * 30);
+}
+END_TEST
+
+START_TEST(any_ticket_finds_its_slot) {
+    static const uint64_t first[] = {
+        0, 1, 99999, UINT32_MAX, (uint64_t)1 << 52, UINT64_MAX / 3, UINT64_MAX - 900};
+    static const uint64_t rooms[] = {1, 2, 3, 7, 64, 100, 513};
+    for (size_t f = 0; f < sizeof first / sizeof first[0]; f++)
+        for (size_t r = 0; r < sizeof rooms / sizeof rooms[0]; r++) {
+            atomic_store(&history.next, first[f]);
+            gr_history_clear(&history);
+            resize(0);
+            resize(rooms[r]);
+            for (uint64_t t = first[f]; t < first[f] + 600; t++) {
+                tell(t);
+                ck_assert_uint_eq(atomic_load(&history.ring[t % rooms[r]].stamp), t + 1);
+            }
+            expect(rooms[r] < 600 ? rooms[r] : 600, first[f] + 600 - (rooms[r] < 600 ? rooms[r] : 600));
+        }
+}
+END_TEST
+
+START_TEST(an_allocation_returns_its_label_whether_or_not_it_is_told) {
+    resize(4);
+    ck_assert_int_eq(gr_stacks_set_tag("mine", NULL), GRANARY_OK);
+    struct gr_note before = gr_history_enter(&history, false, NULL);
+    uint32_t label = gr_history_label(&history);
+    ck_assert_uint_ne(label, 0);
+    ck_assert_uint_eq(gr_history_tell_alloc(&history, &place, 7, 9), label);
+    atomic_store(&history.level, GRANARY_HISTORY_STATE);
+    ck_assert_uint_eq(gr_history_tell_alloc(&history, &place, 7, 9), label);
+    gr_history_tell_free(&history, &place, 7, 9, label);
+    gr_stacks_leave(before);
+    ck_assert_int_eq(gr_stacks_set_tag("", NULL), GRANARY_OK);
+    ck_assert_str_eq(told_of(7), "a");
+}
+END_TEST
+
+START_TEST(a_call_is_noted_when_there_is_something_to_say_of_it) {
+    enum { OF_FREE = true };
+    ck_assert(!gr_history_asks(&history, false) && !gr_history_asks(&history, OF_FREE));
+    atomic_store(&history.sources, GRANARY_STACKS_C);
+    ck_assert(gr_history_asks(&history, false) && gr_history_asks(&history, OF_FREE));
+    atomic_store(&history.level, GRANARY_HISTORY_ALLOC); /* a free has the stack of its block */
+    ck_assert(gr_history_asks(&history, false) && !gr_history_asks(&history, OF_FREE));
+    atomic_store(&history.sources, GRANARY_STACKS_NONE);
+    ck_assert_int_eq(gr_stacks_set_metadata("words", NULL), GRANARY_OK);
+    ck_assert(gr_history_asks(&history, false) && gr_history_asks(&history, OF_FREE));
+    atomic_store(&history.level, GRANARY_HISTORY_STATE); /* of a free nothing is told */
+    ck_assert(gr_history_asks(&history, false) && !gr_history_asks(&history, OF_FREE));
+    ck_assert_int_eq(gr_stacks_set_metadata("", NULL), GRANARY_OK);
+    ck_assert(!gr_history_asks(&history, false));
+    atomic_store(&history.level, GRANARY_HISTORY_ALL);
+    struct gr_note before = gr_history_enter(&history, false, NULL);
+    ck_assert(gr_history_asks(&history, OF_FREE)); /* lest it be taken for the outer one */
+    gr_stacks_leave(before);
+    ck_assert(!gr_history_asks(&history, OF_FREE));
+}
+END_TEST
+
 START_TEST(the_stack_is_the_calls_own_or_else_that_of_the_block) {
     struct gr_event event[3];
     resize(8);
@@ -143,21 +245,21 @@ START_TEST(the_stack_is_the_calls_own_or_else_that_of_the_block) {
         ck_assert_uint_eq(event[i].stack, gr_label_stack(label));
         ck_assert_uint_eq(event[i].tag, gr_label_tag(label));
     }
-    ck_assert_uint_eq(gr_stacks_note(&history.stacks)->label, 0);
+    ck_assert_uint_eq(gr_stacks_note(&history.stacks).label, 0);
 }
 END_TEST
 
 START_TEST(a_note_inside_of_a_call_gives_the_outer_one_back) {
     ck_assert_int_eq(gr_stacks_set_tag("outer", NULL), GRANARY_OK);
     struct gr_note first = gr_history_enter(&history, false, NULL);
-    uint32_t outer = gr_stacks_note(&history.stacks)->label;
+    uint32_t outer = gr_stacks_note(&history.stacks).label;
     ck_assert_int_eq(gr_stacks_set_tag("inner", NULL), GRANARY_OK);
     struct gr_note second = gr_history_enter(&history, false, NULL);
-    ck_assert_uint_ne(gr_stacks_note(&history.stacks)->label, outer);
+    ck_assert_uint_ne(gr_stacks_note(&history.stacks).label, outer);
     gr_stacks_leave(second);
-    ck_assert_uint_eq(gr_stacks_note(&history.stacks)->label, outer);
+    ck_assert_uint_eq(gr_stacks_note(&history.stacks).label, outer);
     gr_stacks_leave(first);
-    ck_assert_uint_eq(gr_stacks_note(&history.stacks)->label, 0);
+    ck_assert_uint_eq(gr_stacks_note(&history.stacks).label, 0);
     ck_assert_int_eq(gr_stacks_set_tag("", NULL), GRANARY_OK);
 }
 END_TEST
@@ -280,6 +382,11 @@ Suite *suite_history(void) {
     tcase_add_test(cases, what_is_cleared_is_gone_and_does_not_count_as_dropped);
     tcase_add_test(cases, nothing_is_told_below_the_level_of_events);
     tcase_add_test(cases, time_rises_and_the_action_stays_what_it_was);
+    tcase_add_test(cases, a_free_that_is_done_at_once_is_two_events_of_one_time);
+    tcase_add_test(cases, the_two_events_of_a_free_may_stand_at_both_ends_of_the_ring);
+    tcase_add_test(cases, any_ticket_finds_its_slot);
+    tcase_add_test(cases, an_allocation_returns_its_label_whether_or_not_it_is_told);
+    tcase_add_test(cases, a_call_is_noted_when_there_is_something_to_say_of_it);
     tcase_add_test(cases, the_stack_is_the_calls_own_or_else_that_of_the_block);
     tcase_add_test(cases, a_note_inside_of_a_call_gives_the_outer_one_back);
     tcase_add_test(cases, a_tag_may_be_exchanged_in_place);

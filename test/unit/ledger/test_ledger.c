@@ -8,10 +8,10 @@
 #include "ledger/ledger.h"
 #include "support/rng.h"
 
-enum { POOLS = 7, LIVE = 64 };
+enum { ACCOUNTS = 4, POOLS = 2 * ACCOUNTS, LIVE = 64 };
 
 struct pool {
-    struct gr_lock lock;
+    struct gr_account *account;
     struct gr_tally tally;
     struct {
         size_t size, requested;
@@ -21,7 +21,8 @@ struct pool {
 };
 
 static struct gr_ledger ledger;
-static struct pool pools[POOLS];
+static struct gr_account accounts[ACCOUNTS];
+static struct pool pools[POOLS]; /* even ones are small; 2n and 2n + 1 share an account */
 static int64_t now[GR_SUMS][GR_FIGURES], peak[GR_SUMS][GR_FIGURES], up[GR_SUMS][GR_FIGURES];
 
 static void setup(void) {
@@ -30,10 +31,9 @@ static void setup(void) {
     memset(peak, 0, sizeof peak);
     memset(up, 0, sizeof up);
     gr_ledger_init(&ledger);
-    for (int p = 0; p < POOLS; p++) {
-        gr_lock_init(&pools[p].lock, GR_RANK_POOL);
-        gr_ledger_add(&ledger, &pools[p].tally, p % 2 ? GR_LARGE : GR_SMALL, &pools[p].lock);
-    }
+    for (int p = 0; p < POOLS; p++) pools[p].account = &accounts[p / 2];
+    for (int p = 0; p < POOLS; p += 2)
+        gr_ledger_add(&ledger, pools[p].account, &pools[p].tally, &pools[p + 1].tally);
 }
 
 /* ---- the naive model -------------------------------------------------------------------------- */
@@ -78,9 +78,9 @@ static void compare(void) {
 
 static void alloc(struct pool *pool, size_t size, size_t requested) {
     uint32_t label;
-    gr_lock_take(&pool->lock);
+    gr_lock_take(&pool->account->lock);
     bool over = gr_ledger_alloc(&pool->tally, 0, size, requested, &label);
-    gr_lock_give(&pool->lock);
+    gr_lock_give(&pool->account->lock);
     if (over) gr_ledger_settle(&ledger, &pool->tally);
     pool->block[pool->count].size = size;
     pool->block[pool->count].requested = requested;
@@ -93,27 +93,29 @@ static void alloc(struct pool *pool, size_t size, size_t requested) {
     move(class, GR_ACTIVE_BLOCKS, 1);
 }
 
-/* Requested, then completed: at once, or in a later call for the same block. */
+/* At once; or requested, and completed in a later call for the same block. */
 static void step_down(struct pool *pool, size_t at, bool at_once) {
     enum gr_class class = pool->tally.class;
     size_t size = pool->block[at].size, requested = pool->block[at].requested;
-    gr_lock_take(&pool->lock);
-    if (!pool->block[at].pending) {
+    bool pending = pool->block[at].pending;
+    gr_lock_take(&pool->account->lock);
+    if (pending)
+        gr_ledger_free_completed(&pool->tally, 0, size, requested, 0);
+    else if (at_once)
+        gr_ledger_free(&pool->tally, 0, size, requested, 0);
+    else
         gr_ledger_free_requested(&pool->tally, 0, size, requested, 0);
+    gr_lock_give(&pool->account->lock);
+    if (!pending) {
         move(class, GR_ALLOCATED_BYTES, -(int64_t)size);
         move(class, GR_ALLOCATIONS, -1);
         pool->block[at].pending = true;
-        if (!at_once) {
-            gr_lock_give(&pool->lock);
-            return;
-        }
     }
-    gr_ledger_free_completed(&pool->tally, 0, size, requested, 0);
+    if (!pending && !at_once) return;
     move(class, GR_ACTIVE_BYTES, -(int64_t)size);
     move(class, GR_REQUESTED_BYTES, -(int64_t)requested);
     move(class, GR_ACTIVE_BLOCKS, -1);
     pool->block[at] = pool->block[--pool->count];
-    gr_lock_give(&pool->lock);
 }
 
 /* ---- figures of blocks ------------------------------------------------------------------------ */
@@ -168,6 +170,43 @@ START_TEST(traffic_below_the_peak_settles_hardly_ever) {
 }
 END_TEST
 
+/* The number of blocks stands at its peak all the time. */
+START_TEST(blocks_of_one_class_that_make_way_for_the_other_settle_hardly_ever) {
+    for (int i = 0; i < 20; i++) alloc(&pools[i % 2], i % 2 ? 2 * GR_MIB : 512, 512);
+    for (int i = 0; i < 10; i++) { /* each class has been at its own peak */
+        step_down(&pools[0], 0, true);
+        alloc(&pools[1], 2 * GR_MIB, 512);
+    }
+    for (int i = 0; i < 20; i++) {
+        step_down(&pools[1], 0, true);
+        alloc(&pools[0], 512, 512);
+    }
+    compare();
+    uint64_t settled = ledger.settled;
+    for (int round = 0; round < 10000; round++) {
+        int from = round / 10 % 2 == 0; /* there and back, below the peaks of both */
+        step_down(&pools[!from], 0, true);
+        alloc(&pools[from], from ? 2 * GR_MIB : 512, 512);
+    }
+    ck_assert_uint_le(ledger.settled - settled, 10);
+    compare();
+}
+END_TEST
+
+START_TEST(what_is_allocated_peaks_while_more_was_active_before) {
+    for (int i = 0; i < 8; i++) alloc(&pools[0], 512, 1);
+    for (int i = 0; i < 6; i++) step_down(&pools[0], (size_t)i, false); /* 2 allocated, 8 active */
+    for (int i = 0; i < 4; i++) alloc(&pools[1], 2 * GR_MIB, 1);        /* 6 and 12, the most active */
+    for (size_t i = 6; i-- > 0;) step_down(&pools[0], i, false);
+    step_down(&pools[1], 0, false);
+    compare();
+    for (int i = 0; i < 5; i++) alloc(&pools[0], 512, 1); /* 10 and 11, the most allocated */
+    ck_assert_int_eq(peak[GR_ALL][GR_ALLOCATIONS], 10);
+    ck_assert_int_eq(peak[GR_ALL][GR_ACTIVE_BLOCKS], 12);
+    compare();
+}
+END_TEST
+
 START_TEST(traffic_at_the_peak_itself_settles_about_once_for_each_rise) {
     uint64_t settled = ledger.settled;
     for (int i = 0; i < 50; i++) alloc(&pools[1], 2 * GR_MIB, 2 * GR_MIB);
@@ -178,9 +217,9 @@ END_TEST
 
 START_TEST(what_a_pool_did_stays_in_the_totals_when_it_goes) {
     for (int i = 0; i < 10; i++) alloc(&pools[3], 2 * GR_MIB, GR_MIB + 1);
-    alloc(&pools[2], 512, 1);
+    alloc(&pools[4], 512, 1);
     while (pools[3].count > 0) step_down(&pools[3], 0, true);
-    gr_ledger_remove(&ledger, &pools[3].tally);
+    gr_ledger_remove(&ledger, pools[3].account);
     compare();
     alloc(&pools[1], 30 * GR_MIB, 30 * GR_MIB); /* more than the peak so far */
     compare();
@@ -262,22 +301,20 @@ static void *rise_and_fall(void *argument) {
     uint32_t label;
     for (int i = 0; i < RISE; i++) {
         for (int n = 0; n < 2; n++) {
-            gr_lock_take(&pool->lock);
+            gr_lock_take(&pool->account->lock);
             bool over = gr_ledger_alloc(&pool->tally, 0, 1024, 600, &label);
-            gr_lock_give(&pool->lock);
+            gr_lock_give(&pool->account->lock);
             if (over) gr_ledger_settle(&ledger, &pool->tally);
         }
-        gr_lock_take(&pool->lock);
-        gr_ledger_free_requested(&pool->tally, 0, 1024, 600, 0);
-        gr_ledger_free_completed(&pool->tally, 0, 1024, 600, 0);
-        gr_lock_give(&pool->lock);
+        gr_lock_take(&pool->account->lock);
+        gr_ledger_free(&pool->tally, 0, 1024, 600, 0);
+        gr_lock_give(&pool->account->lock);
     }
     pthread_barrier_wait(&barrier);
     for (int i = 0; i < RISE; i++) {
-        gr_lock_take(&pool->lock);
-        gr_ledger_free_requested(&pool->tally, 0, 1024, 600, 0);
-        gr_ledger_free_completed(&pool->tally, 0, 1024, 600, 0);
-        gr_lock_give(&pool->lock);
+        gr_lock_take(&pool->account->lock);
+        gr_ledger_free(&pool->tally, 0, 1024, 600, 0);
+        gr_lock_give(&pool->account->lock);
     }
     return NULL;
 }
@@ -287,7 +324,7 @@ START_TEST(threads_that_rise_together_are_seen_at_their_common_top) {
     pthread_t threads[THREADS];
     pthread_barrier_init(&barrier, NULL, THREADS + 1);
     for (int i = 0; i < THREADS; i++)
-        ck_assert_int_eq(pthread_create(&threads[i], NULL, rise_and_fall, &pools[i]), 0);
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, rise_and_fall, &pools[2 * i + i % 2]), 0);
     for (int i = 0; i < 50; i++)
         ck_assert_ptr_null(gr_ledger_check(&ledger)); /* reads in between disturb nothing */
     pthread_barrier_wait(&barrier);
@@ -310,28 +347,36 @@ END_TEST
 START_TEST(a_negative_figure_breaks_g1) {
     alloc(&pools[0], 512, 1);
     ck_assert_ptr_null(gr_ledger_check(&ledger));
-    pools[1].tally.left[GR_ALLOCATIONS] += 1; /* freed without having been allocated */
+    pools[1].tally.room.left[GR_BLOCKS] += 1; /* freed without having been allocated */
     ck_assert_str_eq(gr_ledger_check(&ledger), "G1");
 }
 END_TEST
 
 START_TEST(ceilings_above_the_peak_break_g2) {
-    /* A pool with too high a ceiling could make a peak and tell nobody. */
+    /* A pool with too high a ceiling could make a peak and tell nobody; so could an account. */
     alloc(&pools[0], 4096, 1);
     ck_assert_ptr_null(gr_ledger_check(&ledger));
-    pools[1].tally.ceiling[GR_ACTIVE_BYTES] += 8192;
-    pools[1].tally.left[GR_ACTIVE_BYTES] += 8192;
+    pools[2].tally.ceiling[GR_BYTES] += 8192;
+    pools[2].tally.room.left[GR_BYTES] += 8192;
+    ck_assert_str_eq(gr_ledger_check(&ledger), "G2");
+    ck_assert_ptr_null(gr_ledger_check(&ledger));
+    accounts[1].room.left[GR_BYTES] += 8192;
     ck_assert_str_eq(gr_ledger_check(&ledger), "G2");
 }
 END_TEST
 
 START_TEST(more_allocated_or_requested_than_active_breaks_g3) {
     alloc(&pools[0], 512, 500);
-    pools[0].tally.left[GR_ACTIVE_BYTES] += 1;
-    ck_assert_str_eq(gr_ledger_check(&ledger), "G3");
-    pools[0].tally.left[GR_ACTIVE_BYTES] -= 1;
-    ck_assert_ptr_null(gr_ledger_check(&ledger));
-    pools[0].tally.left[GR_REQUESTED_BYTES] -= 100;
+    for (int n = 0; n < GR_TWOFOLD; n++) {
+        pools[0].tally.ceiling[n] -= 1;
+        pools[0].tally.waiting[n] -= 1;
+        ck_assert_str_eq(gr_ledger_check(&ledger), "G3");
+        pools[0].tally.ceiling[n] += 1;
+        pools[0].tally.waiting[n] += 1;
+        ck_assert_ptr_null(gr_ledger_check(&ledger));
+    }
+    pools[0].tally.room.left[GR_REQUESTED] -= 100;
+    accounts[0].room.left[GR_REQUESTED] -= 100;
     ck_assert_str_eq(gr_ledger_check(&ledger), "G3");
 }
 END_TEST
@@ -343,6 +388,8 @@ Suite *suite_ledger(void) {
     tcase_add_loop_test(cases, peaks_of_the_sums_are_exact_in_random_traffic, 0, 4);
     tcase_add_test(cases, a_peak_of_the_sum_that_no_pool_has_alone_is_found);
     tcase_add_test(cases, traffic_below_the_peak_settles_hardly_ever);
+    tcase_add_test(cases, blocks_of_one_class_that_make_way_for_the_other_settle_hardly_ever);
+    tcase_add_test(cases, what_is_allocated_peaks_while_more_was_active_before);
     tcase_add_test(cases, traffic_at_the_peak_itself_settles_about_once_for_each_rise);
     tcase_add_test(cases, what_a_pool_did_stays_in_the_totals_when_it_goes);
     tcase_add_test(cases, reset_peaks_begins_again_at_the_current_values);

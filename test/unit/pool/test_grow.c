@@ -34,9 +34,8 @@ static void lay(const int *row, size_t count) {
         if (row[i] < 0) lone_pool_put(&lone, b[i]);
     for (size_t i = 0; i < count; i++) {
         if (row[i] < 100) continue;
-        gr_table_clear(&lone.table, b[i]);
-        gr_ledger_free_requested(&lone.pool.tally, b[i]->addr, b[i]->size, b[i]->u.live.requested, 0);
-        gr_ledger_free_completed(&lone.pool.tally, b[i]->addr, b[i]->size, b[i]->u.live.requested, 0);
+        gr_live_remove(&lone.pool.live, gr_live_link(&lone.pool.live, b[i]->addr));
+        gr_ledger_free(&lone.pool.tally, b[i]->addr, b[i]->size, b[i]->u.live.requested, 0);
         gr_block_become(b[i], GR_BLOCK_FREE); /* passes by the index on its way */
         gr_block_become(b[i], GR_BLOCK_MOVING);
         for (size_t s = gr_range_slot_of(&segment->range, b[i]->addr), n = b[i]->size / G; n > 0; n--, s++) {

@@ -81,17 +81,17 @@ START_TEST(the_rest_of_a_cut_serves_the_next_request_and_the_low_part_is_handed_
 }
 END_TEST
 
-START_TEST(a_block_that_was_taken_is_in_the_table_and_has_no_foreign_users) {
+START_TEST(a_block_that_was_taken_is_found_by_its_address_and_has_no_foreign_users) {
     struct gr_block *b = lone_pool_take(&lone, 3 * GR_MIB, 1);
     ck_assert_uint_eq(b->state, GR_BLOCK_LIVE);
     ck_assert_uint_eq(b->u.live.requested, 3 * GR_MIB);
     ck_assert_ptr_null(b->u.live.uses);
-    ck_assert_ptr_eq(gr_pool_live_at(&lone.pool, b->addr), b);
-    ck_assert_ptr_null(gr_pool_live_at(&lone.pool, b->addr + 512)); /* inside is not at */
-    ck_assert_ptr_null(gr_pool_live_at(&lone.pool, b->addr + 3 * GR_MIB));
+    ck_assert_ptr_eq(gr_live_find(&lone.pool.live, b->addr), b);
+    ck_assert_ptr_null(gr_live_find(&lone.pool.live, b->addr + 512)); /* inside is not at */
+    ck_assert_ptr_null(gr_live_find(&lone.pool.live, b->addr + 3 * GR_MIB));
     gr_addr addr = b->addr;
     lone_pool_put(&lone, b);
-    ck_assert_ptr_null(gr_pool_live_at(&lone.pool, addr));
+    ck_assert_ptr_null(gr_live_find(&lone.pool.live, addr));
 }
 END_TEST
 
@@ -228,10 +228,15 @@ END_TEST
 
 START_TEST(a_tally_that_disagrees_with_the_tiles_breaks_p3) {
     struct gr_block *b = lone_pool_take(&lone, 4 * GR_MIB, 1);
-    for (int f = 0; f < GR_FIGURES; f++) {
-        lone.pool.tally.left[f]++;
+    for (int n = 0; n < GR_COUNTS; n++) {
+        lone.pool.tally.room.left[n]++;
         ck_assert_str_eq(lone_pool_check(&lone), "P3");
-        lone.pool.tally.left[f]--;
+        lone.pool.tally.room.left[n]--;
+    }
+    for (int n = 0; n < GR_TWOFOLD; n++) {
+        lone.pool.tally.waiting[n]++;
+        ck_assert_str_eq(lone_pool_check(&lone), "P3");
+        lone.pool.tally.waiting[n]--;
     }
     b->u.live.requested--;
     ck_assert_str_eq(lone_pool_check(&lone), "P3");
@@ -239,11 +244,11 @@ START_TEST(a_tally_that_disagrees_with_the_tiles_breaks_p3) {
 }
 END_TEST
 
-START_TEST(a_table_that_disagrees_with_the_tiles_breaks_p4) {
+START_TEST(a_set_of_live_blocks_that_disagrees_with_the_tiles_breaks_p4) {
     struct gr_block *b = lone_pool_take(&lone, 4 * GR_MIB, 1);
-    gr_table_clear(&lone.table, b);
+    gr_live_remove(&lone.pool.live, gr_live_link(&lone.pool.live, b->addr));
     ck_assert_str_eq(lone_pool_check(&lone), "P4");
-    gr_table_set(&lone.table, b);
+    gr_live_add(&lone.pool.live, b);
 }
 END_TEST
 
@@ -263,14 +268,14 @@ Suite *suite_pool(void) {
     tcase_add_test(large, an_empty_pool_has_nothing_to_give);
     tcase_add_test(large, the_smallest_that_fits_is_taken_and_of_equals_the_lowest);
     tcase_add_test(large, the_rest_of_a_cut_serves_the_next_request_and_the_low_part_is_handed_out);
-    tcase_add_test(large, a_block_that_was_taken_is_in_the_table_and_has_no_foreign_users);
+    tcase_add_test(large, a_block_that_was_taken_is_found_by_its_address_and_has_no_foreign_users);
     tcase_add_test(large, a_block_joins_both_free_neighbours);
     tcase_add_test(large, a_joined_block_remembers_the_newest_epoch_of_its_parts);
     tcase_add_test(large, segments_stay_sorted_and_every_address_finds_its_own);
     tcase_add_test(large, blocks_that_are_missing_from_an_index_break_p1);
     tcase_add_test(large, segments_out_of_order_break_p2);
     tcase_add_test(large, a_tally_that_disagrees_with_the_tiles_breaks_p3);
-    tcase_add_test(large, a_table_that_disagrees_with_the_tiles_breaks_p4);
+    tcase_add_test(large, a_set_of_live_blocks_that_disagrees_with_the_tiles_breaks_p4);
     tcase_add_test(large, a_tile_on_the_move_breaks_b4_unless_it_is_allowed);
     suite_add_tcase(suite, large);
     tcase_add_checked_fixture(small, open_small, teardown);

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The path of a hit, straight down and without a call. It is here, inline, because its instructions are
+ * counted (make guard). Whatever is not the common case leaves it, and begins anew in heap.c.
+ *
+ *      alloc   route ─> pool: lock ─ the recent block once more ─ count ─ unlock
+ *                        │       └ not that block, history ·················> gr_heap_try_locked
+ *                        └ scopes, history, no route, another holds the lock > gr_heap_alloc
+ *      free    address table ─> pool: lock ─ live block ─ count ─ it is the recent block ─ unlock
+ *                        │        └ used by others, there is one, history > gr_heap_free_locked
+ *                        └ as above ··········································> gr_heap_free
+ *
+ * Locks: the lock of the pool; it is still held when *pool is not NULL at the end. */
+#ifndef GR_HEAP_HIT_H
+#define GR_HEAP_HIT_H
+
+#include "heap/heap.h"
+
+/* Served. Or not, and nothing has happened but that *pool, if it is not NULL, is the one to serve the request
+ * and locked. */
+static GR_INLINE bool gr_hit_alloc(granary *g, size_t size, gr_cu_stream stream, void **out,
+                                   struct gr_pool **pool) {
+    size_t rounded;
+    *pool = NULL;
+    if (GR_UNLIKELY(atomic_load_explicit(&g->routing, memory_order_acquire) != 0)) return false;
+    if (GR_UNLIKELY(!gr_sizing_round_plain(&g->sizing, size, &rounded))) return false;
+    if (GR_UNLIKELY(stream == GR_CU_STREAM_PER_THREAD)) return false; /* which thread is a call */
+    struct gr_route *route = gr_route_look(&g->own.routes, gr_stream_normal(stream), true);
+    if (GR_UNLIKELY(!route)) return false;
+    struct gr_pool *own = gr_heap_pool(route, gr_sizing_class(rounded));
+    if (GR_UNLIKELY(!own)) return false;
+    struct gr_account *account = own->tally.account;
+    if (GR_UNLIKELY(!gr_lock_try(&account->lock))) return false;
+    struct gr_block *b = GR_LIKELY(!own->tally.history) ? gr_pool_again(own, rounded, size) : NULL;
+    if (!b) {
+        *pool = own;
+        return false;
+    }
+    b->label = 0;
+    *out = (void *)(uintptr_t)b->addr;
+    if (GR_LIKELY(!gr_ledger_alloc_untold(account, &own->tally, rounded, size)))
+        gr_lock_give(&account->lock);
+    else
+        gr_heap_settle(g, own);
+    return true;
+}
+
+/* Freed. Or not, and nothing has happened but that *pool, if it is not NULL, is the one that owns the address
+ * and locked; *link leads to its live block there, or to NULL. */
+static GR_INLINE bool gr_hit_free(granary *g, gr_addr addr, struct gr_pool **pool, struct gr_block ***link) {
+    *pool = NULL;
+    *link = NULL;
+    if (GR_UNLIKELY(atomic_load_explicit(&g->routing, memory_order_acquire) != 0)) return false;
+    struct gr_pool *own = gr_table_get(&g->table, addr);
+    if (GR_UNLIKELY(!own)) return false;
+    struct gr_account *account = own->tally.account;
+    if (GR_UNLIKELY(!gr_lock_try(&account->lock))) return false;
+    struct gr_block **at = gr_live_link(&own->live, addr), *b = *at;
+    if (GR_UNLIKELY(!b || b->u.live.uses || own->recent || own->tally.history)) {
+        *pool = own;
+        *link = at;
+        return false;
+    }
+    gr_live_remove(&own->live, at);
+    gr_ledger_free_untold(account, &own->tally, b->size, b->u.live.requested);
+    b->epoch = gr_stream_epoch(own->stream);
+    gr_pool_free_first(own, b);
+    gr_lock_give(&account->lock);
+    return true;
+}
+
+#endif

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The set of live blocks finds each at its address alone, while it grows too, and stays short-chained. */
+#include <check.h>
+#include <stdlib.h>
+
+#include "block/live.h"
+#include "support/hot.h"
+#include "support/rng.h"
+
+enum { BLOCKS = 20000 };
+
+static struct gr_live live;
+static struct gr_block *blocks; /* BLOCKS of them */
+
+static const gr_addr base = 0x7f1234000000;
+
+static void setup(void) {
+    gr_live_init(&live);
+    blocks = calloc(BLOCKS, sizeof *blocks);
+    ck_assert_ptr_nonnull(blocks);
+}
+
+static void teardown(void) {
+    gr_live_fini(&live);
+    ck_assert_ptr_null(live.bucket);
+    free(blocks);
+}
+
+static void lay(size_t stride) {
+    for (size_t i = 0; i < BLOCKS; i++)
+        blocks[i] = (struct gr_block){.addr = base + i * stride, .size = 512, .state = GR_BLOCK_LIVE};
+}
+
+static void add(size_t from, size_t to) {
+    for (size_t i = from; i < to; i++) gr_live_add(&live, &blocks[i]);
+}
+
+START_TEST(a_block_is_found_at_its_address_alone) {
+    lay(1024);
+    add(0, 1);
+    ck_assert_ptr_eq(gr_live_find(&live, base), &blocks[0]);
+    ck_assert_ptr_null(gr_live_find(&live, base + 1));
+    ck_assert_ptr_null(gr_live_find(&live, base + 512));
+    ck_assert_ptr_null(gr_live_find(&live, 0));
+    ck_assert_ptr_null(gr_live_find(&live, UINT64_MAX));
+    gr_live_remove(&live, gr_live_link(&live, blocks[0].addr));
+    ck_assert_ptr_null(gr_live_find(&live, base));
+    ck_assert_ptr_null(gr_live_check(&live));
+}
+END_TEST
+
+START_TEST(a_set_grows_in_steps_and_finds_everything_meanwhile) {
+    size_t growing = 0;
+    lay(512);
+    for (size_t i = 0; i < BLOCKS; i++) {
+        const size_t moved = live.old ? live.moved : 0;
+        add(i, i + 1);
+        growing += live.old != NULL;
+        if (live.old && moved > 0) ck_assert_uint_le(live.moved - moved, 2);
+        HOT_ASSERT(gr_live_find(&live, base + i / 2 * 512) == &blocks[i / 2]);
+        HOT_ASSERT(gr_live_find(&live, base + i * 512) == &blocks[i]);
+        HOT_ASSERT(gr_live_find(&live, base + (i + 1) * 512) == NULL);
+        if (i % 1000 == 0) ck_assert_ptr_null(gr_live_check(&live));
+    }
+    ck_assert_uint_gt(growing, 1000);
+    ck_assert_uint_ge(live.mask + 1, BLOCKS);
+    ck_assert_uint_lt(live.mask + 1, 2 * BLOCKS);
+}
+END_TEST
+
+static size_t longest_chain(void) {
+    size_t longest = 0;
+    for (size_t i = 0; i <= live.mask; i++) {
+        size_t length = 0;
+        for (const struct gr_block *b = live.bucket[i]; b; b = b->u.live.chain) length++;
+        longest = gr_max(longest, length);
+    }
+    return longest;
+}
+
+static const size_t strides[] = {512,         1024,         1536,          4096,          64 * GR_KIB,
+                                 GR_MIB,      2 * GR_MIB,   2097152 + 512, 20 * GR_MIB,   22 * GR_MIB,
+                                 32 * GR_MIB, 512 * GR_MIB, GR_GIB,        1234567 * 512, 3 * GR_GIB};
+
+START_TEST(chains_stay_short_at_even_distances) {
+    lay(strides[_i]);
+    add(0, BLOCKS);
+    ck_assert_msg(longest_chain() <= 12, "%zu blocks in one bucket", longest_chain());
+}
+END_TEST
+
+START_TEST(random_additions_and_removals_agree_with_an_array) {
+    static bool in[BLOCKS];
+    struct rng rng = {11};
+    lay(3 * 512);
+    size_t count = 0;
+    for (int step = 0; step < 100000; step++) {
+        size_t room = (size_t)step / 5 + 10;
+        size_t i = rng_below(&rng, gr_min(room, BLOCKS)), look = rng_below(&rng, gr_min(room, BLOCKS));
+        if (in[i])
+            gr_live_remove(&live, gr_live_link(&live, blocks[i].addr));
+        else
+            gr_live_add(&live, &blocks[i]);
+        in[i] = !in[i];
+        count += in[i] ? 1 : (size_t)-1;
+        HOT_ASSERT(live.count == count);
+        HOT_ASSERT(gr_live_find(&live, blocks[look].addr) == (in[look] ? &blocks[look] : NULL));
+        if (step % 5000 == 0) ck_assert_ptr_null(gr_live_check(&live));
+    }
+    ck_assert_uint_gt(live.mask + 1, GR_LIVE_FEW);
+}
+END_TEST
+
+START_TEST(what_is_not_live_or_in_a_wrong_bucket_breaks_a1_and_a_wrong_count_a2) {
+    lay(512);
+    for (size_t n = 10; n <= 20; n += 10) { /* at rest, and growing */
+        add(n == 10 ? 0 : 10, n);
+        ck_assert(n == 10 || live.old != NULL);
+        ck_assert_ptr_null(gr_live_check(&live));
+        for (size_t i = 0; i < n; i++) {
+            blocks[i].state = GR_BLOCK_FREE;
+            ck_assert_str_eq(gr_live_check(&live), "A1");
+            blocks[i].state = GR_BLOCK_LIVE;
+        }
+        blocks[3].addr += 512 * 7;
+        ck_assert_str_eq(gr_live_check(&live), "A1");
+        blocks[3].addr -= 512 * 7;
+        live.count++;
+        ck_assert_str_eq(gr_live_check(&live), "A2");
+        live.count--;
+    }
+}
+END_TEST
+
+Suite *suite_live(void) {
+    Suite *suite = suite_create("live");
+    TCase *cases = tcase_create("live");
+    tcase_add_checked_fixture(cases, setup, teardown);
+    tcase_add_test(cases, a_block_is_found_at_its_address_alone);
+    tcase_add_test(cases, a_set_grows_in_steps_and_finds_everything_meanwhile);
+    tcase_add_loop_test(cases, chains_stay_short_at_even_distances, 0, (int)GR_COUNT(strides));
+    tcase_add_test(cases, random_additions_and_removals_agree_with_an_array);
+    tcase_add_test(cases, what_is_not_live_or_in_a_wrong_bucket_breaks_a1_and_a_wrong_count_a2);
+    suite_add_tcase(suite, cases);
+    return suite;
+}

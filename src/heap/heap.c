@@ -321,6 +321,8 @@ int gr_heap_retake(granary *g, struct gr_block *b, struct gr_stream *stream, siz
 /* Ends with the pool's lock given back. */
 static GR_INLINE int free_block(granary *g, struct gr_pool *pool, struct gr_block **link) {
     struct gr_block *b = *link;
+    __builtin_prefetch(b->prev); /* settling it will look at both */
+    __builtin_prefetch(b->next);
     gr_live_remove(&pool->live, link);
     gr_ledger_free_requested(&pool->tally, b->addr, b->size, b->u.live.requested, b->label);
     bool done = true;

@@ -109,8 +109,6 @@ static inline void gr_pool_free(struct gr_pool *pool, struct gr_block *b) {
     if (pool->recent) gr_pool_settle(pool);
     gr_block_become(b, GR_BLOCK_FREE);
     pool->recent = b;
-    __builtin_prefetch(b->prev); /* settling it will look at both */
-    __builtin_prefetch(b->next);
 }
 /* A PENDING or MOVING block becomes FREE, joined and indexed. Cannot fail. */
 void gr_pool_put(struct gr_pool *pool, struct gr_block *b);

@@ -2,7 +2,6 @@
  * Fixed-size host objects that are reserved before an operation and cannot run out in its middle. */
 #include "base/slab.h"
 
-#include "base/check.h"
 #include "base/host.h"
 
 enum { LINE = 64 }; /* objects begin on cache lines */
@@ -21,7 +20,7 @@ void gr_slab_fini(struct gr_slab *slab) {
 }
 
 static bool add_chunk(struct gr_slab *slab) {
-    const size_t bytes = gr_min(gr_max(slab->bytes, GR_SLAB_LEAST), GR_SLAB_MOST);
+    const size_t bytes = slab->bytes < GR_SLAB_FEW ? gr_max(slab->bytes, GR_SLAB_LEAST) : GR_SLAB_MOST;
     struct gr_slab_chunk *chunk = gr_host_take(1, bytes, 8);
     if (!chunk) return false;
     gr_host_advise_huge(chunk, bytes);
@@ -45,26 +44,6 @@ bool gr_slab_reserve(struct gr_slab *slab, size_t count) {
     while (slab->spare < count)
         if (!add_chunk(slab)) return false;
     return true;
-}
-
-void *gr_slab_take(struct gr_slab *slab) {
-    struct gr_slab_free *object = slab->free;
-    GR_ASSERT(slab->spare > 0, "S1");
-    slab->spare--;
-    if (object) {
-        slab->free = object->next;
-        return object;
-    }
-    void *fresh = slab->fresh;
-    slab->fresh += slab->object_size;
-    return fresh;
-}
-
-void gr_slab_give(struct gr_slab *slab, void *object) {
-    struct gr_slab_free *entry = object;
-    entry->next = slab->free;
-    slab->free = entry;
-    slab->spare++;
 }
 
 size_t gr_slab_taken(const struct gr_slab *slab) {

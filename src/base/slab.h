@@ -3,8 +3,8 @@
  *
  *      chunk     | next | object | object | object | ...         each on cache lines of its own
  *
- *      first 16 KiB; then each as large as all before it together, up to 8 MiB. Large ones are asked for
- *      on huge pages: many objects used in random order cost the processor a page walk each otherwise.
+ *      first 16 KiB; then each as large as all before it together; from 512 KiB in all on, 4 MiB each, on
+ *      huge pages: so many objects, used in random order, would cost the processor a page walk each.
  *      Nothing of a chunk is touched before it is handed out.
  *
  * reserve may fail; take after a sufficient reserve cannot. Chunks stay until fini: a pointer to an
@@ -16,8 +16,13 @@
 #define GR_BASE_SLAB_H
 
 #include "base/base.h"
+#include "base/check.h"
 
-enum { GR_SLAB_LEAST = 16 * 1024, GR_SLAB_MOST = 8 * 1024 * 1024 }; /* bytes of a chunk */
+enum {
+    GR_SLAB_LEAST = 16 * 1024,      /* bytes of a chunk */
+    GR_SLAB_MOST = 4 * 1024 * 1024, /* of the large ones, */
+    GR_SLAB_FEW = 512 * 1024        /* which come when there is so much */
+};
 
 struct gr_slab_chunk {
     struct gr_slab_chunk *next;
@@ -43,8 +48,25 @@ void gr_slab_fini(struct gr_slab *slab);
 /* Makes sure that count objects can be taken. False when the host has no memory. */
 GR_MUST bool gr_slab_reserve(struct gr_slab *slab, size_t count);
 /* Zeroes nothing: an object comes as it was given back, and fresh ones are zero. */
-void *gr_slab_take(struct gr_slab *slab);
-void gr_slab_give(struct gr_slab *slab, void *object);
+static inline void *gr_slab_take(struct gr_slab *slab) {
+    struct gr_slab_free *object = slab->free;
+    GR_ASSERT(slab->spare > 0, "S1");
+    slab->spare--;
+    if (GR_LIKELY(object != NULL)) {
+        slab->free = object->next;
+        return object;
+    }
+    void *fresh = slab->fresh;
+    slab->fresh += slab->object_size;
+    return fresh;
+}
+
+static inline void gr_slab_give(struct gr_slab *slab, void *object) {
+    struct gr_slab_free *entry = object;
+    entry->next = slab->free;
+    slab->free = entry;
+    slab->spare++;
+}
 
 /* Objects that are taken and not given back. */
 size_t gr_slab_taken(const struct gr_slab *slab);

@@ -344,6 +344,8 @@ static void GR_ASIDE park(granary *g, struct gr_pool *pool, struct gr_block *b) 
 
 static GR_INLINE void free_block(granary *g, struct gr_pool *pool, struct gr_block **link) {
     struct gr_block *b = *link;
+    __builtin_prefetch(b->prev); /* settling it will look at both */
+    __builtin_prefetch(b->next);
     gr_live_remove(&pool->live, link);
     if (GR_UNLIKELY(b->u.live.uses != NULL)) {
         park(g, pool, b);

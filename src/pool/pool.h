@@ -124,8 +124,6 @@ void gr_pool_settle(struct gr_pool *pool);
 static inline void gr_pool_free_first(struct gr_pool *pool, struct gr_block *b) {
     gr_block_become(b, GR_BLOCK_FREE);
     pool->recent = b;
-    __builtin_prefetch(b->prev); /* settling it will look at both */
-    __builtin_prefetch(b->next);
 }
 static inline void gr_pool_free(struct gr_pool *pool, struct gr_block *b) {
     if (pool->recent) gr_pool_settle(pool);

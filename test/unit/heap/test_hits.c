@@ -170,6 +170,28 @@ START_TEST(an_extent_that_is_nowhere_breaks_h2) {
 }
 END_TEST
 
+START_TEST(addresses_that_pass_to_another_pool_are_freed_there_and_the_old_pointer_is_unknown) {
+    open_mode(1); /* classic segments, whose addresses the driver hands out again */
+    void *old = fixture_alloc(g, 1000, NULL), *ptr;
+    granary_stream stream = fixture_stream(g);
+    size_t released;
+    fixture_free(g, old);
+    ck_assert_int_eq(granary_trim(g, 0, &released), GRANARY_OK);
+    ck_assert_uint_gt(released, 0);
+    ck_assert_int_eq(granary_free(g, old), GRANARY_UNKNOWN_POINTER);
+    ptr = fixture_alloc(g, 3000, stream);
+    ck_assert_ptr_eq(ptr, old);
+    size_t size;
+    ck_assert_int_eq(granary_size_of(g, ptr, &size), GRANARY_OK);
+    ck_assert_uint_eq(size, 3072);
+    fixture_free(g, ptr);
+    ck_assert_int_eq(granary_free(g, ptr), GRANARY_UNKNOWN_POINTER);
+    ck_assert_int_eq(granary_free(g, (char *)ptr + 512), GRANARY_UNKNOWN_POINTER);
+    ck_assert_int_eq(granary_stream_destroy(g, stream), GRANARY_OK);
+    fixture_close(g);
+}
+END_TEST
+
 START_TEST(the_check_of_the_handle_asks_every_module) {
     open_mode(0);
     void *p = fixture_alloc(g, 5 * GR_MIB, NULL);
@@ -218,6 +240,7 @@ Suite *suite_hits(void) {
     tcase_add_loop_test(cases, the_thread_that_calls_keeps_its_current_context, 0, 2);
     tcase_add_loop_test(cases, memory_that_the_ledger_does_not_know_breaks_h1, 0, 2);
     tcase_add_test(cases, an_extent_that_is_nowhere_breaks_h2);
+    tcase_add_test(cases, addresses_that_pass_to_another_pool_are_freed_there_and_the_old_pointer_is_unknown);
     tcase_add_test(cases, the_check_of_the_handle_asks_every_module);
     tcase_add_loop_test(cases, traffic_that_repeats_itself_stops_missing, 0, 2);
     suite_add_tcase(suite, cases);

@@ -40,8 +40,8 @@ struct gr_block {
     uint64_t state : 8; /* enum gr_block_state */
     struct gr_block *prev, *next;
     union {
-        struct { /* FREE, HOLE: place in an index */
-            struct gr_block *left, *right, *parent;
+        struct {                                /* FREE, HOLE: place in an index */
+            struct gr_block *child[2], *parent; /* what is before, and after */
         } node;
         struct {                 /* LIVE, PENDING */
             size_t requested;    /* bytes asked for */

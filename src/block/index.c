@@ -6,8 +6,8 @@
 
 static inline unsigned bin_of(uint64_t size) {
     uint64_t units = size / GR_BLOCK_UNIT;
-    if (units < 128) return (unsigned)units;
-    unsigned e = gr_log2(units) - 7;
+    unsigned e = gr_log2(units | 128) -
+                 7; /* 0 below 256; no branch, which sizes in random order would miss */
     return e * 128 + (unsigned)(units >> e);
 }
 
@@ -16,8 +16,20 @@ static inline uint64_t priority(const struct gr_block *b) {
     return b->addr / GR_BLOCK_UNIT * UINT64_C(0x9E3779B97F4A7C15) >> 16;
 }
 
+__extension__ typedef unsigned __int128 wide;
+
+static inline wide key(const struct gr_block *b) {
+    return (wide)b->size << 64 | b->addr;
+}
+
+/* Without a branch, like all that depends on the order of sizes: it is random, and a branch would be missed. */
 static inline bool before(const struct gr_block *a, const struct gr_block *b) {
-    return a->size != b->size ? a->size < b->size : a->addr < b->addr;
+    return key(a) < key(b);
+}
+
+/* Which child of its parent b is. */
+static inline int side_of(const struct gr_block *b) {
+    return b->u.node.parent->u.node.child[1] == b;
 }
 
 /* Puts `with` where `b` hangs. */
@@ -25,36 +37,30 @@ static void replace(struct gr_index_bin *bin, const struct gr_block *b, struct g
     struct gr_block *up = b->u.node.parent;
     if (!up)
         bin->root = with;
-    else if (up->u.node.left == b)
-        up->u.node.left = with;
     else
-        up->u.node.right = with;
+        up->u.node.child[side_of(b)] = with;
     if (with) with->u.node.parent = up;
 }
 
 /* Lifts b above its parent. */
 static void rotate_up(struct gr_index_bin *bin, struct gr_block *b) {
     struct gr_block *up = b->u.node.parent;
+    int side = side_of(b);
+    struct gr_block *inner = b->u.node.child[!side];
     replace(bin, up, b);
-    if (up->u.node.left == b) {
-        up->u.node.left = b->u.node.right;
-        if (up->u.node.left) up->u.node.left->u.node.parent = up;
-        b->u.node.right = up;
-    } else {
-        up->u.node.right = b->u.node.left;
-        if (up->u.node.right) up->u.node.right->u.node.parent = up;
-        b->u.node.left = up;
-    }
+    up->u.node.child[side] = inner;
+    if (inner) inner->u.node.parent = up;
+    b->u.node.child[!side] = up;
     up->u.node.parent = b;
 }
 
 static struct gr_block *successor(const struct gr_block *b) {
-    struct gr_block *at = b->u.node.right;
+    struct gr_block *at = b->u.node.child[1];
     if (at) {
-        while (at->u.node.left) at = at->u.node.left;
+        while (at->u.node.child[0]) at = at->u.node.child[0];
         return at;
     }
-    for (at = b->u.node.parent; at && at->u.node.right == b; at = at->u.node.parent) b = at;
+    for (at = b->u.node.parent; at && at->u.node.child[1] == b; at = at->u.node.parent) b = at;
     return at;
 }
 
@@ -65,7 +71,7 @@ void gr_index_insert(struct gr_index *index, struct gr_block *b) {
     index->changes++;
     index->count++;
     index->bytes += b->size;
-    b->u.node.left = b->u.node.right = NULL;
+    b->u.node.child[0] = b->u.node.child[1] = NULL;
     if (!bin->root) {
         b->u.node.parent = NULL;
         bin->root = bin->least = b;
@@ -75,19 +81,16 @@ void gr_index_insert(struct gr_index *index, struct gr_block *b) {
     }
     if (before(b, bin->least)) {
         b->u.node.parent = bin->least;
-        bin->least->u.node.left = b;
+        bin->least->u.node.child[0] = b;
         bin->least = b;
     } else {
-        struct gr_block *at = bin->root;
-        for (;;) {
-            struct gr_block **down = before(b, at) ? &at->u.node.left : &at->u.node.right;
-            if (!*down) {
-                *down = b;
-                b->u.node.parent = at;
-                break;
-            }
+        struct gr_block *at, **down = &bin->root;
+        do {
             at = *down;
-        }
+            down = &at->u.node.child[!before(b, at)];
+        } while (*down);
+        *down = b;
+        b->u.node.parent = at;
     }
     uint64_t mine = priority(b);
     while (b->u.node.parent && priority(b->u.node.parent) < mine) rotate_up(bin, b);
@@ -99,18 +102,18 @@ void gr_index_remove(struct gr_index *index, struct gr_block *b) {
     index->changes++;
     index->count--;
     index->bytes -= b->size;
-    if (bin->root == b && !b->u.node.left && !b->u.node.right) {
+    if (bin->root == b && !b->u.node.child[0] && !b->u.node.child[1]) {
         bin->root = bin->least = NULL;
         index->map[n / 64] &= ~(UINT64_C(1) << n % 64);
         if (!index->map[n / 64]) index->summary &= ~(UINT64_C(1) << n / 64);
         return;
     }
     if (bin->least == b) bin->least = successor(b);
-    while (b->u.node.left && b->u.node.right) {
-        struct gr_block *left = b->u.node.left, *right = b->u.node.right;
+    while (b->u.node.child[0] && b->u.node.child[1]) {
+        struct gr_block *left = b->u.node.child[0], *right = b->u.node.child[1];
         rotate_up(bin, priority(left) > priority(right) ? left : right);
     }
-    replace(bin, b, b->u.node.left ? b->u.node.left : b->u.node.right);
+    replace(bin, b, b->u.node.child[0] ? b->u.node.child[0] : b->u.node.child[1]);
 }
 
 /* Least block of the first bin after n that has any. */
@@ -136,9 +139,9 @@ struct gr_block *gr_index_find(const struct gr_index *index, size_t size) {
         for (struct gr_block *at = bin->root; at;) {
             if (at->size >= size) {
                 found = at;
-                at = at->u.node.left;
+                at = at->u.node.child[0];
             } else {
-                at = at->u.node.right;
+                at = at->u.node.child[1];
             }
         }
         if (found) return found;
@@ -156,7 +159,7 @@ struct gr_block *gr_index_last(const struct gr_index *index) {
     unsigned w = 63u - (unsigned)__builtin_clzll(index->summary);
     unsigned n = w * 64 + 63u - (unsigned)__builtin_clzll(index->map[w]);
     struct gr_block *b = index->bin[n].root;
-    while (b->u.node.right) b = b->u.node.right;
+    while (b->u.node.child[1]) b = b->u.node.child[1];
     return b;
 }
 
@@ -166,7 +169,7 @@ static const char *check_bin(const struct gr_index *index, unsigned n, enum gr_b
     const struct gr_block *last = NULL;
     if (bin->root && bin->root->u.node.parent) return "X2";
     for (const struct gr_block *b = bin->least; b; b = successor(b)) {
-        const struct gr_block *left = b->u.node.left, *right = b->u.node.right;
+        const struct gr_block *left = b->u.node.child[0], *right = b->u.node.child[1];
         if (bin_of(b->size) != n || b->state != state) return "X1";
         if (last && !before(last, b)) return "X2";
         if (!last && left) return "X2";

@@ -136,7 +136,7 @@ END_TEST
 
 static unsigned depth(const struct gr_block *b) {
     if (b == NULL) return 0;
-    unsigned left = depth(b->u.node.left), right = depth(b->u.node.right);
+    unsigned left = depth(b->u.node.child[0]), right = depth(b->u.node.child[1]);
     return 1 + (left > right ? left : right);
 }
 
@@ -232,7 +232,8 @@ END_TEST
 START_TEST(disorder_in_a_treap_breaks_x2) {
     fill_some();
     struct gr_index_bin *bin = &indexed.bin[2];
-    struct gr_block *root = bin->root, *child = root->u.node.left ? root->u.node.left : root->u.node.right;
+    struct gr_block *root = bin->root,
+                    *child = root->u.node.child[0] ? root->u.node.child[0] : root->u.node.child[1];
     ck_assert_ptr_nonnull(child);
     child->u.node.parent = bin->least;
     ck_assert_ptr_nonnull(check());

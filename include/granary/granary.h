@@ -123,9 +123,10 @@ enum granary_capture_reuse { GRANARY_REUSE_OFF = 0, GRANARY_REUSE_STREAM = 1, GR
 enum granary_capture_marker { GRANARY_MARKER_TERMINALS = 0, GRANARY_MARKER_EMPTY_NODE = 1 };
 
 /* When idle memory of other places is moved to serve a request. OFF: never, not even before failing.
- * PRESSURE: before failing, and before more is held than is or ever was in use at once and a margin: a
- * 64th of that, less of it as the limit comes near, but 32 MiB at least. EAGER: before any new memory is
- * made, all of which comes in granules of 2 MiB, whatever extent_bytes says. */
+ * PRESSURE: before failing, and before more is held than is or ever was in use at once and a margin.
+ * What moves earns the margin: half as many bytes as were ever moved, up to a 36th of what is in use, less
+ * as the limit comes near, or 60 MiB where that is more. EAGER: before any new memory is made, all of
+ * which comes in granules of 2 MiB, whatever extent_bytes says. */
 enum granary_reclaim { GRANARY_RECLAIM_OFF = 0, GRANARY_RECLAIM_PRESSURE = 1, GRANARY_RECLAIM_EAGER = 2 };
 
 /* What is remembered of the past (granary/history.h). OFF: nothing. STATE: who asked for each block that is

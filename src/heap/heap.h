@@ -119,8 +119,10 @@ static inline size_t gr_heap_held(const granary *g) {
     return g->extents.held * g->extents.granule + g->classic_bytes;
 }
 
-/* One attempt to serve a request from a pool. OK, OUT_OF_MEMORY (nothing fits), HOST_MEMORY. */
+/* One attempt to serve a request from a pool. OK, OUT_OF_MEMORY (nothing fits), HOST_MEMORY; and
+ * GR_POOL_DEAR (pool.h), unless whatever fits is to be taken, dear or not. */
 GR_MUST int gr_heap_try(granary *g, struct gr_pool *pool, size_t rounded, size_t requested, void **out);
+GR_MUST int gr_heap_try_dear(granary *g, struct gr_pool *pool, size_t rounded, size_t requested, void **out);
 
 /* Hands out a MOVING block of the pool, cut to the request. Cannot fail. */
 void gr_heap_serve(granary *g, struct gr_pool *pool, struct gr_block *b, size_t rounded, size_t requested,

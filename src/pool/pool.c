@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/host.h"
+#include "pool/grow.h"
 #include "pool/pin.h"
 
 /* Blocks that a sparing pool looks at: 4 do nearly as well as all (doc/benchmarks.md). */
@@ -64,10 +65,10 @@ static bool recent_serves(const struct gr_pool *pool, size_t rounded) {
     return !other || other->size > joined || (other->size == joined && other->addr > b->addr);
 }
 
-/* The block to serve from: the best fit, or in a sparing pool the one of the next few that pins least. */
-static struct gr_block *choose(const struct gr_pool *pool, size_t rounded) {
-    struct gr_block *b = gr_index_find(&pool->free, rounded), *best = b;
-    if (GR_LIKELY(!pool->sparing) || !b) return b;
+/* Of the next few blocks from b on, the one that pins least. */
+static struct gr_block *cheapest(const struct gr_pool *pool, struct gr_block *b, size_t rounded,
+                                 size_t *out) {
+    struct gr_block *best = b;
     size_t least = SIZE_MAX;
     for (int look = 0; b && look < LOOKS && least > 0; look++, b = gr_index_next(&pool->free, b)) {
         const struct gr_range *range = &gr_pool_segment_of(pool, b->addr)->range;
@@ -77,10 +78,18 @@ static struct gr_block *choose(const struct gr_pool *pool, size_t rounded) {
             least = cost;
         }
     }
+    *out = least;
     return best;
 }
 
-int gr_pool_take(struct gr_pool *pool, size_t rounded, size_t requested, struct gr_block **out) {
+struct gr_block *gr_pool_choose(const struct gr_pool *pool, size_t rounded, size_t *cost) {
+    struct gr_block *b = gr_index_find(&pool->free, rounded);
+    *cost = 0;
+    return pool->sparing && b ? cheapest(pool, b, rounded, cost) : b;
+}
+
+static GR_INLINE int take(struct gr_pool *pool, size_t rounded, size_t requested, bool cheap,
+                          struct gr_block **out) {
     struct gr_block *b = pool->recent;
     if (b) {
         if (recent_serves(pool, rounded)) {
@@ -91,7 +100,12 @@ int gr_pool_take(struct gr_pool *pool, size_t rounded, size_t requested, struct 
         }
         gr_pool_settle(pool);
     }
-    b = choose(pool, rounded);
+    b = gr_index_find(&pool->free, rounded);
+    if (GR_UNLIKELY(pool->sparing) && b) {
+        size_t cost;
+        b = cheapest(pool, b, rounded, &cost);
+        if (cheap && gr_grow_pays(pool, rounded, cost)) return GR_POOL_DEAR;
+    }
     if (!b || (!pool->expandable && !gr_sizing_fits(pool->sizing, b->size, rounded)))
         return GRANARY_OUT_OF_MEMORY;
     bool cut = splits(pool, b, rounded);
@@ -103,6 +117,14 @@ int gr_pool_take(struct gr_pool *pool, size_t rounded, size_t requested, struct 
     pool->taken_changes = pool->free.changes;
     *out = b;
     return GRANARY_OK;
+}
+
+int gr_pool_take(struct gr_pool *pool, size_t rounded, size_t requested, struct gr_block **out) {
+    return take(pool, rounded, requested, false, out);
+}
+
+int gr_pool_take_cheap(struct gr_pool *pool, size_t rounded, size_t requested, struct gr_block **out) {
+    return take(pool, rounded, requested, true, out);
 }
 
 void gr_pool_retake(struct gr_pool *pool, struct gr_block *b, size_t rounded, size_t requested) {

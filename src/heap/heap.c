@@ -253,7 +253,8 @@ int gr_heap_alloc(granary *g, size_t size, gr_cu_stream stream, void **out,
     int status = find_pool(g, &g->own, gr_stream_normal(stream), rounded, &pool);
     if (GR_UNLIKELY(status != GRANARY_OK)) return status;
     status = gr_heap_try(g, pool, rounded, size, out);
-    if (GR_UNLIKELY(status != GRANARY_OK) && misses(status)) status = gr_ladder_climb(g, pool, rounded, size, false, out, shortfall);
+    if (GR_UNLIKELY(status != GRANARY_OK) && misses(status))
+        status = gr_ladder_climb(g, pool, rounded, size, false, out, shortfall);
     return status;
 }
 

@@ -214,9 +214,12 @@ static GR_INLINE int try_pool(granary *g, struct gr_pool *pool, size_t rounded, 
     bool over = false;
     gr_lock_take(&pool->lock);
     struct gr_block *b = gr_pool_again(pool, rounded, requested);
-    if (!b)
-        status = dear ? gr_pool_take(pool, rounded, requested, &b)
-                      : gr_pool_take_cheap(pool, rounded, requested, &b);
+    if (!b) {
+        if (GR_UNLIKELY(pool->sparing) && !dear && gr_pool_is_dear(pool, rounded))
+            status = GR_HEAP_DEAR;
+        else
+            status = gr_pool_take(pool, rounded, requested, &b);
+    }
     if (GR_LIKELY(status == GRANARY_OK)) over = hand_out(pool, b, requested, out);
     gr_lock_give(&pool->lock);
     if (GR_UNLIKELY(over)) settle(g, pool);
@@ -242,7 +245,7 @@ static GR_INLINE int find_pool(granary *g, struct gr_heap *heap, gr_cu_stream st
 
 /* Is the request one for the ladder? */
 static bool misses(int status) {
-    return status == GRANARY_OUT_OF_MEMORY || status == GR_POOL_DEAR;
+    return status == GRANARY_OUT_OF_MEMORY || status == GR_HEAP_DEAR;
 }
 
 int gr_heap_alloc(granary *g, size_t size, gr_cu_stream stream, void **out,

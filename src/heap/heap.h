@@ -100,8 +100,9 @@ struct granary {
 GR_MUST int gr_heap_open(granary *g, const struct granary_options *options, int device, char *reason);
 void gr_heap_close(granary *g);
 
-/* Besides OK and failures: nothing has happened, callbacks that may free are to be called first. */
-enum { GR_HEAP_ASK = 1 };
+/* Besides OK and failures: nothing has happened, and first callbacks that may free are to be called; or
+ * growing is to be tried, since the block that fits is dear (gr_pool_is_dear). */
+enum { GR_HEAP_ASK = 1, GR_HEAP_DEAR = 2 };
 
 /* size > 0. On a failure for want of memory *shortfall is filled in. The own heap serves, and routing
  * is 0. */
@@ -119,8 +120,8 @@ static inline size_t gr_heap_held(const granary *g) {
     return g->extents.held * g->extents.granule + g->classic_bytes;
 }
 
-/* One attempt to serve a request from a pool. OK, OUT_OF_MEMORY (nothing fits), HOST_MEMORY; and
- * GR_POOL_DEAR (pool.h), unless whatever fits is to be taken, dear or not. */
+/* One attempt to serve a request from a pool. OK, OUT_OF_MEMORY (nothing fits), HOST_MEMORY, or
+ * GR_HEAP_DEAR. The second takes what fits, dear or not. */
 GR_MUST int gr_heap_try(granary *g, struct gr_pool *pool, size_t rounded, size_t requested, void **out);
 GR_MUST int gr_heap_try_dear(granary *g, struct gr_pool *pool, size_t rounded, size_t requested, void **out);
 

@@ -35,7 +35,7 @@ static enum step grow_instead(granary *g, struct gr_request *r) {
 static enum step search(granary *g, struct gr_request *r) {
     int status = (r->fits ? gr_heap_try_dear : gr_heap_try)(g, r->pool, r->rounded, r->requested, r->out);
     gr_growth_try(r, GRANARY_RUNG_POOL);
-    if (status == GR_POOL_DEAR) return grow_instead(g, r);
+    if (status == GR_HEAP_DEAR) return grow_instead(g, r);
     r->fits = false;
     return status == GRANARY_OUT_OF_MEMORY ? NEXT : done(r, status);
 }

@@ -98,10 +98,8 @@ static inline struct gr_block *gr_pool_again(struct gr_pool *pool, size_t rounde
 /* Takes the best fit for a rounded size and makes it LIVE: OK; or OUT_OF_MEMORY when no block fits,
  * HOST_MEMORY when cutting needs a tile and there is none. Changes nothing on failure. */
 GR_MUST int gr_pool_take(struct gr_pool *pool, size_t rounded, size_t requested, struct gr_block **out);
-/* The same, but in a sparing pool also GR_POOL_DEAR: a block fits, and growing would pin less. Whoever then
- * cannot grow takes what fits. */
-enum { GR_POOL_DEAR = 2 };
-GR_MUST int gr_pool_take_cheap(struct gr_pool *pool, size_t rounded, size_t requested, struct gr_block **out);
+/* Of a sparing pool: does a block fit which growing should be tried before? */
+GR_MUST bool gr_pool_is_dear(struct gr_pool *pool, size_t rounded);
 
 /* The block that serves a rounded size, or NULL; *cost is the granules it would pin, 0 unless the pool is
  * sparing. The recent block was settled. */

@@ -203,11 +203,12 @@ START_TEST(a_sparing_pool_grows_though_a_block_fits_when_that_pins_less) {
     ck_assert_int_eq(gr_grow_plan(&lone.pool, REQUEST, &growth), GRANARY_OK);
     ck_assert_uint_eq(growth.missing, 0); /* memory is plenty */
     lone.pool.sparing = true;
-    ck_assert_int_eq(gr_pool_take_cheap(&lone.pool, REQUEST, REQUEST, &b), GR_POOL_DEAR);
+    ck_assert(gr_pool_is_dear(&lone.pool, REQUEST));
     plan(REQUEST, "F2 L1 l1441792 m655360 M1 H27");
     ck_assert_uint_eq(growth.missing, 1);
     commit("F2 L1 l1441792 f2752512 H27");
-    ck_assert_int_eq(gr_pool_take_cheap(&lone.pool, REQUEST, REQUEST, &b), GRANARY_OK);
+    ck_assert(!gr_pool_is_dear(&lone.pool, REQUEST));
+    ck_assert_int_eq(gr_pool_take(&lone.pool, REQUEST, REQUEST, &b), GRANARY_OK);
     if (gr_ledger_alloc(&lone.pool.tally, b->addr, b->size, REQUEST, &b->label))
         gr_ledger_settle(&lone.ledger, &lone.pool.tally);
     ck_assert_str_eq(lone_pool_tiles(segment), "F2 L1 l1441792 l2621440 f131072 H27");

@@ -124,7 +124,7 @@ static int supply(granary *g, struct gr_request *r, size_t need, struct gr_list 
         asked = true;
         if (g->extents.cached > 0)
             gr_extents_flush(&g->extents, g->extents.cached - gr_min(g->extents.cached, need));
-        else if (!move_idle(g, r, &need, true, loose))
+        else if (!move_idle(g, r, &need, !r->fits, loose))
             return status;
     }
     return GRANARY_OK;
@@ -189,10 +189,11 @@ static int open_range(granary *g, struct gr_pool *pool, size_t rounded) {
 
 static int plan(granary *g, struct gr_pool *pool, size_t rounded, struct gr_growth *growth) {
     const size_t most = gr_min(g->limit, g->driver.facts.total_bytes);
+    const bool moves = g->reclaim != GRANARY_RECLAIM_OFF && gr_reclaim_allowed(pool->route->heap);
     for (;;) {
         gr_pool_lock(pool);
-        pool->sparing = g->reclaim == GRANARY_RECLAIM_EAGER ||
-                        gr_backing_short(gr_heap_held(g) + rounded, most);
+        pool->sparing = moves && (g->reclaim == GRANARY_RECLAIM_EAGER ||
+                                  gr_backing_short(gr_heap_held(g) + rounded, most));
         int status = gr_grow_plan(pool, rounded, growth);
         gr_pool_unlock(pool);
         if (status != GRANARY_OUT_OF_MEMORY) return status;

@@ -23,6 +23,7 @@ struct gr_request {
     void **out;
     int status;     /* of the last attempt */
     unsigned tried; /* 1 << enum granary_rung */
+    bool fits;      /* a block of the pool would do: nothing is waited for, and growth may fail */
     size_t missing; /* bytes of physical memory that a growth would have to add */
     /* of the growth under way */
     size_t moved;       /* granules of idle memory that it took from elsewhere */

@@ -220,24 +220,34 @@ static void leave(granary *g, struct gr_pool *pool, bool over) {
         gr_pool_unlock(pool);
 }
 
-static GR_INLINE int try_locked(granary *g, struct gr_pool *pool, size_t rounded, size_t requested,
+static GR_INLINE int try_locked(granary *g, struct gr_pool *pool, size_t rounded, size_t requested, bool dear,
                                 void **out) {
     int status = GRANARY_OK;
     bool over = false;
     struct gr_block *b = gr_pool_again(pool, rounded, requested);
-    if (!b) status = gr_pool_take(pool, rounded, requested, &b);
+    if (!b) {
+        if (GR_UNLIKELY(pool->sparing) && !dear && gr_pool_is_dear(pool, rounded))
+            status = GR_HEAP_DEAR;
+        else
+            status = gr_pool_take(pool, rounded, requested, &b);
+    }
     if (GR_LIKELY(status == GRANARY_OK)) over = hand_out(pool, b, requested, out);
     leave(g, pool, over);
     return status;
 }
 
 int gr_heap_try_locked(granary *g, struct gr_pool *pool, size_t rounded, size_t requested, void **out) {
-    return try_locked(g, pool, rounded, requested, out);
+    return try_locked(g, pool, rounded, requested, false, out);
 }
 
 int gr_heap_try(granary *g, struct gr_pool *pool, size_t rounded, size_t requested, void **out) {
     gr_pool_lock(pool);
-    return try_locked(g, pool, rounded, requested, out);
+    return try_locked(g, pool, rounded, requested, false, out);
+}
+
+int gr_heap_try_dear(granary *g, struct gr_pool *pool, size_t rounded, size_t requested, void **out) {
+    gr_pool_lock(pool);
+    return try_locked(g, pool, rounded, requested, true, out);
 }
 
 static GR_INLINE int find_pool(granary *g, struct gr_heap *heap, gr_cu_stream stream, size_t rounded,
@@ -249,6 +259,11 @@ static GR_INLINE int find_pool(granary *g, struct gr_heap *heap, gr_cu_stream st
     return GR_LIKELY(pool != NULL) ? GRANARY_OK : make_pools(g, heap, stream, class, out);
 }
 
+/* Is the request one for the ladder? */
+static bool misses(int status) {
+    return status == GRANARY_OUT_OF_MEMORY || status == GR_HEAP_DEAR;
+}
+
 int gr_heap_alloc(granary *g, size_t size, gr_cu_stream stream, void **out,
                   struct granary_shortfall *shortfall) {
     size_t rounded;
@@ -257,7 +272,7 @@ int gr_heap_alloc(granary *g, size_t size, gr_cu_stream stream, void **out,
     int status = find_pool(g, &g->own, gr_stream_normal(stream), rounded, &pool);
     if (GR_UNLIKELY(status != GRANARY_OK)) return status;
     status = gr_heap_try(g, pool, rounded, size, out);
-    if (GR_UNLIKELY(status == GRANARY_OUT_OF_MEMORY))
+    if (GR_UNLIKELY(status != GRANARY_OK) && misses(status))
         status = gr_ladder_climb(g, pool, rounded, size, false, out, shortfall);
     return status;
 }
@@ -273,7 +288,7 @@ int gr_heap_alloc_routed(granary *g, size_t size, gr_cu_stream stream, bool reli
         atomic_fetch_add_explicit(&g->clock, 1, memory_order_relaxed);
     int status = find_pool(g, heap, gr_stream_normal(stream), rounded, &pool);
     if (status == GRANARY_OK && !relieved) status = gr_heap_try(g, pool, rounded, size, out);
-    if (status == GRANARY_OUT_OF_MEMORY || (status == GRANARY_OK && relieved))
+    if (misses(status) || (status == GRANARY_OK && relieved))
         status = gr_ladder_climb(g, pool, rounded, size, relieved, out, shortfall);
     gr_scope_leave(heap);
     return status;

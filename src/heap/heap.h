@@ -101,8 +101,9 @@ struct granary {
 GR_MUST int gr_heap_open(granary *g, const struct granary_options *options, int device, char *reason);
 void gr_heap_close(granary *g);
 
-/* Besides OK and failures: nothing has happened, callbacks that may free are to be called first. */
-enum { GR_HEAP_ASK = 1 };
+/* Besides OK and failures: nothing has happened, and first callbacks that may free are to be called; or
+ * growing is to be tried, since the block that fits is dear (gr_pool_is_dear). */
+enum { GR_HEAP_ASK = 1, GR_HEAP_DEAR = 2 };
 
 /* In granary.routing, while history is kept: calls note who makes them. */
 enum { GR_WATCHED = 1 << 30 };
@@ -131,8 +132,10 @@ static inline size_t gr_heap_held(const granary *g) {
     return g->extents.held * g->extents.granule + g->classic_bytes;
 }
 
-/* One attempt to serve a request from a pool. OK, OUT_OF_MEMORY (nothing fits), HOST_MEMORY. */
+/* One attempt to serve a request from a pool. OK, OUT_OF_MEMORY (nothing fits), HOST_MEMORY, or
+ * GR_HEAP_DEAR. The second takes what fits, dear or not. */
 GR_MUST int gr_heap_try(granary *g, struct gr_pool *pool, size_t rounded, size_t requested, void **out);
+GR_MUST int gr_heap_try_dear(granary *g, struct gr_pool *pool, size_t rounded, size_t requested, void **out);
 /* The same once the pool's lock has been taken. Gives it back. */
 GR_MUST int gr_heap_try_locked(granary *g, struct gr_pool *pool, size_t rounded, size_t requested,
                                void **out);

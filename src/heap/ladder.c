@@ -23,9 +23,20 @@ static bool is_shortage(int status) {
 
 /* ---- rungs -------------------------------------------------------------------------------- */
 
+/* A block fits, but growing would keep less memory from moving. Whatever comes of it, the pool then serves
+ * from what fits. */
+static enum step grow_instead(granary *g, struct gr_request *r) {
+    bool served;
+    r->fits = true;
+    int status = gr_defer_quiet(&g->defer) ? gr_growth_run(g, r, &served) : GRANARY_BUSY;
+    return status == GRANARY_LOST ? done(r, status) : AGAIN;
+}
+
 static enum step search(granary *g, struct gr_request *r) {
-    int status = gr_heap_try(g, r->pool, r->rounded, r->requested, r->out);
+    int status = (r->fits ? gr_heap_try_dear : gr_heap_try)(g, r->pool, r->rounded, r->requested, r->out);
     gr_growth_try(r, GRANARY_RUNG_POOL);
+    if (status == GR_HEAP_DEAR) return grow_instead(g, r);
+    r->fits = false;
     return status == GRANARY_OUT_OF_MEMORY ? NEXT : done(r, status);
 }
 
@@ -139,7 +150,7 @@ static enum step borrow(granary *g, struct gr_request *r) {
         gr_growth_try(r, GRANARY_RUNG_LENDING);
         struct gr_route *route = gr_route_find(&heap->routes, pool->stream->handle);
         struct gr_pool *lender = route ? gr_heap_pool(route, pool->class) : NULL;
-        if (lender && gr_heap_try(g, lender, r->rounded, r->requested, r->out) == GRANARY_OK)
+        if (lender && gr_heap_try_dear(g, lender, r->rounded, r->requested, r->out) == GRANARY_OK)
             return done(r, GRANARY_OK);
     }
     return NEXT;

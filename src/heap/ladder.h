@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The ladder of a miss: what is tried, rung by rung, when a pool has no block that fits.
  *
- *      pool        once more            another thread may have freed or grown meanwhile
+ *      pool        once more            another thread may have freed or grown meanwhile; a block that is dear
+ *                                       (pool.h) waits for a growth to be tried, and serves when that fails
  *      events      pending blocks       whose other users are done by now; in a capture, those that the graph
  *                                       proves free, also of other streams if that is allowed
  *      callbacks   of the program       which may free; api.c calls them with no lock held

@@ -16,11 +16,20 @@ static size_t touched(const struct gr_block *hole, size_t granule, gr_addr start
     return (size_t)((to - from) / granule);
 }
 
+/* When growing pays though a block fits: each granule of the place is moved, and few are saved. */
+enum {
+    MOST = 16,   /* granules that the block pins: of larger ones, too much would move */
+    FOR_ONE = 8, /* granules that may move to save one */
+    HOLES = 128  /* that are looked at */
+};
+
 struct place {
     struct gr_block *first, *last; /* blocks that it touches */
     gr_addr start, end;
     size_t missing; /* granules to map */
-    size_t pinned;  /* granules of idle memory that could not be moved any more; 0 unless sparing */
+    /* 0 unless sparing: */
+    size_t pinned; /* granules of idle memory that could not be moved any more */
+    size_t left;   /* bytes less than a granule that stay on either side of it */
 };
 
 struct search {
@@ -30,13 +39,17 @@ struct search {
     struct place best;
 };
 
+static size_t cost_of(const struct place *place) {
+    return place->missing + place->pinned;
+}
+
 static bool better(const struct place *a, const struct place *b) {
-    if (a->missing + a->pinned != b->missing + b->pinned)
-        return a->missing + a->pinned < b->missing + b->pinned;
+    if (cost_of(a) != cost_of(b)) return cost_of(a) < cost_of(b);
+    if (a->left != b->left) return a->left < b->left;
     return a->missing != b->missing ? a->missing < b->missing : a->start < b->start;
 }
 
-/* A place that begins in `first` at start; it must be one where something is missing. */
+/* A place that begins in `first` at start; one where nothing is missing is none. */
 static void try_place(struct search *search, struct gr_block *first, gr_addr start) {
     struct place place = {.first = first, .start = start, .end = start + search->size};
     struct gr_block *b = first;
@@ -48,7 +61,11 @@ static void try_place(struct search *search, struct gr_block *first, gr_addr sta
             place.pinned += gr_pin_cost(search->range, b, start, place.end);
         if (gr_block_end(b) >= place.end) break;
     }
+    if (place.missing == 0) return;
     place.last = b;
+    if (search->sparing)
+        place.left = (size_t)(start - first->addr) % search->range->granule +
+                     (size_t)(gr_block_end(b) - place.end) % search->range->granule;
     if (!search->best.first || better(&place, &search->best)) search->best = place;
 }
 
@@ -77,6 +94,24 @@ static struct gr_block *run_of(struct gr_block *hole) {
         if (first->state == GR_BLOCK_HOLE) return NULL;
     }
     return first;
+}
+
+/* Searches so many holes, the smallest first. */
+static void search_pool(const struct gr_pool *pool, struct search *search, size_t holes) {
+    struct gr_block *hole = gr_index_find(&pool->holes, 1);
+    for (; hole && holes > 0; hole = gr_index_next(&pool->holes, hole), holes--) {
+        struct gr_block *first = run_of(hole);
+        search->range = &gr_pool_segment_of(pool, hole->addr)->range;
+        if (first) search_run(search, first);
+    }
+}
+
+bool gr_grow_pays(const struct gr_pool *pool, size_t rounded, size_t cost) {
+    struct search search = {.size = rounded, .sparing = true};
+    if (cost < 2 || cost > MOST) return false;
+    search_pool(pool, &search, HOLES);
+    const struct place *best = &search.best;
+    return best->first && cost_of(best) < cost && best->missing <= FOR_ONE * (cost - cost_of(best));
 }
 
 /* Takes a block out of its index. */
@@ -115,13 +150,9 @@ int gr_grow_plan(struct gr_pool *pool, size_t rounded, struct gr_growth *out) {
     *out = (struct gr_growth){0};
     if (!gr_slab_reserve(&pool->blocks, 3)) return GRANARY_HOST_MEMORY;
     gr_pool_settle(pool);
-    if (gr_index_find(&pool->free, rounded)) return GRANARY_OK;
-    for (struct gr_block *hole = gr_index_find(&pool->holes, 1); hole;
-         hole = gr_index_next(&pool->holes, hole)) {
-        struct gr_block *first = run_of(hole);
-        search.range = &gr_pool_segment_of(pool, hole->addr)->range;
-        if (first) search_run(&search, first);
-    }
+    size_t cost;
+    if (gr_pool_choose(pool, rounded, &cost) && !gr_grow_pays(pool, rounded, cost)) return GRANARY_OK;
+    search_pool(pool, &search, SIZE_MAX);
     if (!best->first) return GRANARY_OUT_OF_MEMORY;
     GR_ASSERT(best->missing > 0, "P1");
     *out = (struct gr_growth){.segment = gr_pool_segment_of(pool, best->start), .missing = best->missing};

@@ -6,9 +6,20 @@
  *      commit   | LIVE |     FREE      |   HOLE   | LIVE |
  *
  * Of all runs of FREE and HOLE blocks the plan takes the place that misses the fewest granules, the
- * lowest address of several; where the pool is sparing, granules that the place would pin count like
- * missing ones. The planned blocks are in no index, so hits of the pool go on meanwhile and cannot take
- * them.
+ * lowest address of several. The planned blocks are in no index, so hits of the pool go on meanwhile and
+ * cannot take them.
+ *
+ * Where the pool is sparing (pool.h), granules that the place would pin count like missing ones. Of places
+ * that cost the same it takes the one that leaves the least of a granule beside it: what is left in a
+ * granule that is pinned serves only those that fit, and the larger pieces stay whole for them. And it
+ * grows though a block fits, when that costs fewer granules:
+ *
+ *      granules |         |         |         |         |         |
+ *      block    | L ][            F           ][ L               |    pins 2 if cut for 4 MiB from its left
+ *      place              | L       ][ F ][   H         |              misses 1: the piece F saves the other
+ *
+ * The memory for it can come out of the block that fits. Pieces below a granule between live blocks are
+ * all that is lost when memory moves; this is what keeps them few.
  *
  * Locks: the miss lock from plan to commit or abort; the pool's lock in each call, not in between. */
 #ifndef GR_POOL_GROW_H
@@ -24,8 +35,13 @@ struct gr_growth {
 };
 
 /* OK; OUT_OF_MEMORY when no run is long enough (the pool needs another range); HOST_MEMORY. OK with
- * nothing missing: a FREE block fits by now, given back by another thread since the pool was asked. */
+ * nothing missing: a FREE block fits by now, given back by another thread since the pool was asked, and
+ * growing does not pay. */
 GR_MUST int gr_grow_plan(struct gr_pool *pool, size_t rounded, struct gr_growth *out);
+
+/* Is there a place that costs so much less than the block that fits, which would pin `cost` granules, that
+ * moving memory there is worth its time? The recent block was settled. */
+GR_MUST bool gr_grow_pays(const struct gr_pool *pool, size_t rounded, size_t cost);
 
 /* Walks the places to map: from NULL on, the next block of the plan with nothing behind it, or NULL. */
 struct gr_block *gr_grow_next(const struct gr_growth *growth, const struct gr_block *after);

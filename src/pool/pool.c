@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/host.h"
+#include "pool/grow.h"
 #include "pool/pin.h"
 
 /* Blocks that a sparing pool looks at: 4 do nearly as well as all (doc/benchmarks.md). */
@@ -46,7 +47,7 @@ static bool splits(const struct gr_pool *pool, const struct gr_block *b, size_t 
 
 /* Would best fit over joined blocks give this request the address of the recent block, cut to the
  * same size? Then joining it and cutting it off again can be saved. */
-static bool recent_serves(const struct gr_pool *pool, size_t rounded) {
+static GR_INLINE bool recent_serves(const struct gr_pool *pool, size_t rounded) {
     const struct gr_block *b = pool->recent, *next = b->next, *other;
     if (b->size != rounded || (b->prev && b->prev->state == GR_BLOCK_FREE)) return false;
     size_t joined = rounded;
@@ -61,24 +62,38 @@ static bool recent_serves(const struct gr_pool *pool, size_t rounded) {
     return !other || other->size > joined || (other->size == joined && other->addr > b->addr);
 }
 
-/* The block to serve from: the best fit, or in a sparing pool the one of the next few that pins least. */
-static struct gr_block *choose(const struct gr_pool *pool, size_t rounded) {
-    struct gr_block *b = gr_index_find(&pool->free, rounded), *best = b;
-    if (GR_LIKELY(!pool->sparing) || !b) return b;
-    size_t least = SIZE_MAX;
-    for (int look = 0; b && look < LOOKS && least > 0; look++, b = gr_index_next(&pool->free, b)) {
+/* Of the next few blocks from b on, the one that pins least. */
+static GR_COLD struct gr_block *cheapest(const struct gr_pool *pool, struct gr_block *b, size_t rounded,
+                                         size_t *cost) {
+    struct gr_block *best = b;
+    *cost = SIZE_MAX;
+    for (int look = 0; b && look<LOOKS && * cost> 0; look++, b = gr_index_next(&pool->free, b)) {
         const struct gr_range *range = &gr_pool_segment_of(pool, b->addr)->range;
-        size_t cost = gr_pin_cost(range, b, b->addr, b->addr + rounded);
-        if (cost < least) {
+        size_t pinned = gr_pin_cost(range, b, b->addr, b->addr + rounded);
+        if (pinned < *cost) {
             best = b;
-            least = cost;
+            *cost = pinned;
         }
     }
     return best;
 }
 
+struct gr_block *gr_pool_choose(const struct gr_pool *pool, size_t rounded, size_t *cost) {
+    struct gr_block *b = gr_index_find(&pool->free, rounded);
+    *cost = 0;
+    return pool->sparing && b ? cheapest(pool, b, rounded, cost) : b;
+}
+
+bool gr_pool_is_dear(struct gr_pool *pool, size_t rounded) {
+    size_t cost;
+    if (pool->recent && recent_serves(pool, rounded)) return false;
+    gr_pool_settle(pool);
+    return gr_pool_choose(pool, rounded, &cost) && gr_grow_pays(pool, rounded, cost);
+}
+
 int gr_pool_take(struct gr_pool *pool, size_t rounded, size_t requested, struct gr_block **out) {
     struct gr_block *b = pool->recent;
+    size_t cost;
     if (b) {
         if (recent_serves(pool, rounded)) {
             pool->recent = NULL;
@@ -88,7 +103,8 @@ int gr_pool_take(struct gr_pool *pool, size_t rounded, size_t requested, struct 
         }
         gr_pool_settle(pool);
     }
-    b = choose(pool, rounded);
+    b = gr_index_find(&pool->free, rounded);
+    if (GR_UNLIKELY(pool->sparing) && b) b = cheapest(pool, b, rounded, &cost);
     if (!b || (!pool->expandable && !gr_sizing_fits(pool->sizing, b->size, rounded)))
         return GRANARY_OUT_OF_MEMORY;
     bool cut = splits(pool, b, rounded);

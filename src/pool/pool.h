@@ -11,7 +11,8 @@
  * has not changed since best fit handed out this very block, that is so without looking.
  *
  * A sparing pool, one of a device that is nearly full or of a handle that moves memory eagerly, looks at a few blocks from the best fit on, and
- * takes the one that keeps the least memory from moving (pin.h).
+ * takes the one that keeps the least memory from moving (pin.h). Where a growth would keep less from moving
+ * still, the block that fits is too dear (grow.h).
  *
  * The one door to the free index and the hole index: every block enters by gr_pool_put or
  * gr_pool_put_hole, which alone join neighbours, and leaves by take, or by the two modules that move
@@ -113,6 +114,12 @@ static inline struct gr_block *gr_pool_again(struct gr_pool *pool, size_t rounde
 /* Takes the best fit for a rounded size and makes it LIVE: OK; or OUT_OF_MEMORY when no block fits,
  * HOST_MEMORY when cutting needs a tile and there is none. Changes nothing on failure. */
 GR_MUST int gr_pool_take(struct gr_pool *pool, size_t rounded, size_t requested, struct gr_block **out);
+/* Of a sparing pool: does a block fit which growing should be tried before? */
+GR_MUST bool gr_pool_is_dear(struct gr_pool *pool, size_t rounded);
+
+/* The block that serves a rounded size, or NULL; *cost is the granules it would pin, 0 unless the pool is
+ * sparing. The recent block was settled. */
+struct gr_block *gr_pool_choose(const struct gr_pool *pool, size_t rounded, size_t *cost);
 
 /* A PENDING or MOVING block is handed out without passing the index; what is too much becomes FREE if
  * there is a tile for it. Cannot fail. */

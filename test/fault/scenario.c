@@ -123,6 +123,19 @@ static void idle_in_pieces(struct world *w) {
     for (int i = 0; i < 4; i++) fixture_free(w->g, idle[i]);
 }
 
+/* A full card. Of stream a: 4 MiB idle; and a piece of a granule beside a hole, so that 2.5 MiB miss one
+ * granule there. */
+static void piece_beside_a_hole(struct world *w) {
+    struct model_block idle = take(w, 4 * GR_MIB, w->a), cut;
+    world_live(w, 2 * GR_MIB, w->a);
+    cut = take(w, 4 * GR_MIB, w->a);
+    world_live(w, 54 * GR_MIB, w->a);
+    fixture_free(w->g, (void *)(uintptr_t)cut.addr);
+    world_live(w, 1408 * 1024, w->a);
+    world_live(w, 2 * GR_MIB, w->b);
+    fixture_free(w->g, (void *)(uintptr_t)idle.addr);
+}
+
 static void idle_whole(struct world *w) {
     world_live(w, 20 * GR_MIB, w->b);
     world_idle(w, 30 * GR_MIB, w->a);
@@ -189,6 +202,9 @@ static int ask_small(struct world *w) {
 }
 static int ask_large(struct world *w) {
     return ask(w, 5 * GR_MIB, w->a);
+}
+static int ask_granule_and_piece(struct world *w) {
+    return ask(w, 5 * GR_MIB / 2, w->a);
 }
 static int ask_more_than_a_quarter(struct world *w) {
     return ask(w, 44 * GR_MIB, w->a); /* in several extents */
@@ -303,6 +319,7 @@ const struct scenario scenarios[] = {
     {"idle segment of another stream, classic", classic, idle_whole, ask_of_the_other_stream, true, false},
     {"idle segment of another stream, under a limit, classic", limited_classic, idle_whole,
      ask_of_the_other_stream, true, false},
+    {"growth though a block fits", of_64_mib, piece_beside_a_hole, ask_granule_and_piece, true, false},
     {"trim to nothing", of_64_mib, idle_everywhere, trim_all, true, false},
     {"trim to an amount", of_64_mib, idle_everywhere, trim_some, true, false},
     {"trim with a handle cache", cached, something_cached, trim_all, true, false},

@@ -145,6 +145,48 @@ START_TEST(holes_between_live_blocks_of_the_pool_itself_are_used_first) {
 }
 END_TEST
 
+/* The card is full, and stream a has a piece of a granule beside a hole, and what is returned: 4 MiB, which
+ * are to be freed. */
+static void *lay_piece(void **piece) {
+    void *p = fixture_alloc(g, 4 * GR_MIB, a), *q;
+    (void)fixture_alloc(g, 2 * GR_MIB, a);
+    q = fixture_alloc(g, 4 * GR_MIB, a);
+    (void)fixture_alloc(g, 54 * GR_MIB, a);
+    fixture_free(g, q);
+    *piece = (char *)fixture_alloc(g, 1408 * 1024, a) + 1408 * 1024;
+    (void)fixture_alloc(g, 2 * GR_MIB, b);
+    ck_assert_int_eq(fixture_stats(g).moved_bytes, 2 * GR_MIB);
+    return p;
+}
+
+START_TEST(a_block_that_fits_is_passed_over_where_growing_keeps_more_from_moving) {
+    void *piece, *p;
+    open_with(of_64_mib);
+    p = lay_piece(&piece);
+    fixture_free(g, p); /* would lose two granules to the request, and loses one to the place */
+    ck_assert_ptr_eq(fixture_alloc(g, 5 * GR_MIB / 2, a), piece);
+    ck_assert_int_eq(fixture_stats(g).moved_bytes, 4 * GR_MIB);
+    (void)fixture_alloc(g, 2 * GR_MIB, b);
+    ck_assert_int_eq(fixture_stats(g).out_of_memory, 0);
+    close_all();
+}
+END_TEST
+
+START_TEST(a_block_that_fits_is_taken_rather_than_waiting_for_memory_to_grow_with) {
+    void *piece, *p;
+    open_with(of_64_mib);
+    p = lay_piece(&piece);
+    ck_assert_int_eq(granary_sim_hold(a), GRANARY_OK);
+    use(a, p, 4096, 1);
+    fixture_free(g, p);
+    ck_assert_ptr_eq(fixture_alloc(g, 5 * GR_MIB / 2, a), p);
+    ck_assert_uint_eq(calls(GR_ENTRY_cuEventSynchronize), 0);
+    ck_assert_int_eq(fixture_stats(g).moved_bytes, 2 * GR_MIB);
+    ck_assert_int_eq(granary_sim_release(a), GRANARY_OK);
+    close_all();
+}
+END_TEST
+
 START_TEST(small_blocks_give_their_idle_granules_to_large_ones) {
     enum { COUNT = 32 * 4096 / 16 }; /* 64 MiB in pieces of 8 KiB */
     static void *p[COUNT];
@@ -296,6 +338,8 @@ Suite *suite_reclaim(void) {
     tcase_add_test(cases, moving_stops_when_enough_is_free);
     tcase_add_test(cases, a_small_growth_brings_more_and_if_it_cannot_what_is_asked_for);
     tcase_add_test(cases, holes_between_live_blocks_of_the_pool_itself_are_used_first);
+    tcase_add_test(cases, a_block_that_fits_is_passed_over_where_growing_keeps_more_from_moving);
+    tcase_add_test(cases, a_block_that_fits_is_taken_rather_than_waiting_for_memory_to_grow_with);
     tcase_add_test(cases, small_blocks_give_their_idle_granules_to_large_ones);
     tcase_add_test(cases, a_live_byte_pins_its_granule_and_no_more);
     tcase_add_test(cases, classic_segments_of_other_streams_are_given_back_before_failure);

@@ -157,6 +157,88 @@ START_TEST(a_sparing_pool_counts_what_a_place_would_pin_as_well) {
 }
 END_TEST
 
+/* A block of so many granules is given back, and its first `used` bytes are taken again; the granules
+ * behind those become a hole. */
+static void use_again(struct gr_block *b, size_t used) {
+    lone_pool_put(&lone, b);
+    (void)lone_pool_take(&lone, used, 1);
+    lone_pool_evict(&lone, G);
+}
+
+enum { KIB = 1024, REQUEST = G + 512 * KIB };
+
+START_TEST(a_sparing_pool_leaves_the_least_of_a_granule_beside_a_place) {
+    const char *before = "l1179648 f917504 H1 L1 l1441792 f655360 H1 L1 H26";
+    struct gr_block *a = lone_pool_take(&lone, 2 * G, 1), *b;
+    (void)lone_pool_take(&lone, G, 1);
+    b = lone_pool_take(&lone, 2 * G, 1);
+    (void)lone_pool_take(&lone, G, 1);
+    use_again(a, 1152 * KIB);
+    use_again(b, 1408 * KIB);
+    ck_assert_str_eq(lone_pool_tiles(segment), before);
+    plan(REQUEST, "l1179648 m917504 M1 L1 l1441792 f655360 H1 L1 H26");
+    give_up(before);
+    lone.pool.sparing = true;
+    plan(REQUEST, "l1179648 f917504 H1 L1 l1441792 m655360 M1 L1 H26");
+    give_up(before);
+}
+END_TEST
+
+/* A piece of a granule beside a hole, and so many granules that are free. */
+static void lay_piece_and_free(size_t granules) {
+    struct gr_block *b = lone_pool_take(&lone, granules * G, 1), *a;
+    (void)lone_pool_take(&lone, G, 1);
+    a = lone_pool_take(&lone, 2 * G, 1);
+    use_again(a, 1408 * KIB);
+    lone_pool_put(&lone, b);
+    gr_pool_settle(&lone.pool);
+}
+
+START_TEST(a_sparing_pool_grows_though_a_block_fits_when_that_pins_less) {
+    const char *before = "F2 L1 l1441792 f655360 H28";
+    struct gr_block *b;
+    lay_piece_and_free(2);
+    ck_assert_str_eq(lone_pool_tiles(segment), before);
+    ck_assert_int_eq(gr_grow_plan(&lone.pool, REQUEST, &growth), GRANARY_OK);
+    ck_assert_uint_eq(growth.missing, 0); /* memory is plenty */
+    lone.pool.sparing = true;
+    ck_assert(gr_pool_is_dear(&lone.pool, REQUEST));
+    plan(REQUEST, "F2 L1 l1441792 m655360 M1 H27");
+    ck_assert_uint_eq(growth.missing, 1);
+    commit("F2 L1 l1441792 f2752512 H27");
+    ck_assert(!gr_pool_is_dear(&lone.pool, REQUEST));
+    ck_assert_int_eq(gr_pool_take(&lone.pool, REQUEST, REQUEST, &b), GRANARY_OK);
+    if (gr_ledger_alloc(&lone.pool.tally, b->addr, b->size, REQUEST, &b->label))
+        gr_ledger_settle(&lone.ledger, &lone.pool.tally);
+    ck_assert_str_eq(lone_pool_tiles(segment), "F2 L1 l1441792 l2621440 f131072 H27");
+}
+END_TEST
+
+START_TEST(whoever_cannot_grow_takes_the_block_that_is_dear) {
+    struct gr_block *b;
+    lay_piece_and_free(2);
+    lone.pool.sparing = true;
+    ck_assert_int_eq(gr_pool_take(&lone.pool, REQUEST, REQUEST, &b), GRANARY_OK);
+    if (gr_ledger_alloc(&lone.pool.tally, b->addr, b->size, REQUEST, &b->label))
+        gr_ledger_settle(&lone.ledger, &lone.pool.tally);
+    ck_assert_str_eq(lone_pool_tiles(segment), "l2621440 f1572864 L1 l1441792 f655360 H28");
+}
+END_TEST
+
+START_TEST(growing_does_not_pay_when_too_much_would_move_to_save_a_granule) {
+    size_t cost;
+    lay_piece_and_free(12);
+    lone.pool.sparing = true;
+    for (size_t granules = 1; granules <= 10; granules++) {
+        const size_t size = granules * G + 512 * KIB;
+        ck_assert_ptr_nonnull(gr_pool_choose(&lone.pool, size, &cost));
+        ck_assert_uint_eq(cost, granules + 1);
+        ck_assert_int_eq(gr_grow_pays(&lone.pool, size, cost), granules <= 8);
+        ck_assert(!gr_grow_pays(&lone.pool, size, cost - 1)); /* nothing is saved */
+    }
+}
+END_TEST
+
 START_TEST(of_equal_places_the_lowest_wins) {
     lay((int[]){1, 102, 1, 102, 1}, 5);
     plan(2 * G, "L1 M2 L1 H2 L1 H25");
@@ -313,6 +395,10 @@ Suite *suite_grow(void) {
     tcase_add_test(cases, free_memory_beyond_the_place_stays_free_to_serve_and_to_move);
     tcase_add_test(cases, a_place_is_chosen_by_what_it_misses_while_memory_is_plenty);
     tcase_add_test(cases, a_sparing_pool_counts_what_a_place_would_pin_as_well);
+    tcase_add_test(cases, a_sparing_pool_leaves_the_least_of_a_granule_beside_a_place);
+    tcase_add_test(cases, a_sparing_pool_grows_though_a_block_fits_when_that_pins_less);
+    tcase_add_test(cases, whoever_cannot_grow_takes_the_block_that_is_dear);
+    tcase_add_test(cases, growing_does_not_pay_when_too_much_would_move_to_save_a_granule);
     tcase_add_test(cases, of_equal_places_the_lowest_wins);
     tcase_add_test(cases, no_run_that_is_long_enough_means_another_range);
     tcase_add_test(cases, a_block_that_fits_by_now_leaves_nothing_to_plan);

@@ -16,12 +16,9 @@ static size_t touched(const struct gr_block *hole, size_t granule, gr_addr start
     return (size_t)((to - from) / granule);
 }
 
-/* When growing pays though a block fits: each granule of the place is moved, and few are saved. */
-enum {
-    MOST = 16,   /* granules that the block pins: of larger ones, too much would move */
-    FOR_ONE = 8, /* granules that may move to save one */
-    HOLES = 128  /* that are looked at */
-};
+/* When growing pays though a block fits: granules that it may pin at most, since of larger ones too much would
+ * move to save one; and holes that are looked at. */
+enum { MOST = 12, HOLES = 128 };
 
 struct place {
     struct gr_block *first, *last; /* blocks that it touches */
@@ -110,8 +107,7 @@ bool gr_grow_pays(const struct gr_pool *pool, size_t rounded, size_t cost) {
     struct search search = {.size = rounded, .sparing = true};
     if (cost < 2 || cost > MOST) return false;
     search_pool(pool, &search, HOLES);
-    const struct place *best = &search.best;
-    return best->first && cost_of(best) < cost && best->missing <= FOR_ONE * (cost - cost_of(best));
+    return search.best.first && cost_of(&search.best) < cost;
 }
 
 /* Takes a block out of its index. */

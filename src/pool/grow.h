@@ -39,8 +39,8 @@ struct gr_growth {
  * growing does not pay. */
 GR_MUST int gr_grow_plan(struct gr_pool *pool, size_t rounded, struct gr_growth *out);
 
-/* Is there a place that costs so much less than the block that fits, which would pin `cost` granules, that
- * moving memory there is worth its time? The recent block was settled. */
+/* Is there a place that costs less than the block that fits, which would pin `cost` granules, and is so
+ * little to be moved that it is worth its time? The recent block was settled. */
 GR_MUST bool gr_grow_pays(const struct gr_pool *pool, size_t rounded, size_t cost);
 
 /* Walks the places to map: from NULL on, the next block of the plan with nothing behind it, or NULL. */

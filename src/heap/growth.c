@@ -192,8 +192,9 @@ static int plan(granary *g, struct gr_pool *pool, size_t rounded, struct gr_grow
     const bool moves = g->reclaim != GRANARY_RECLAIM_OFF && gr_reclaim_allowed(pool->route->heap);
     for (;;) {
         gr_pool_lock(pool);
-        pool->sparing = moves && (g->reclaim == GRANARY_RECLAIM_EAGER ||
-                                  gr_backing_short(gr_heap_held(g) + rounded, most));
+        bool sparing = moves && (g->reclaim == GRANARY_RECLAIM_EAGER ||
+                                 gr_backing_short(gr_heap_held(g) + rounded, most));
+        pool->sparing = sparing ? gr_backing_dearest(g->extent) : 0;
         int status = gr_grow_plan(pool, rounded, growth);
         gr_pool_unlock(pool);
         if (status != GRANARY_OUT_OF_MEMORY) return status;

@@ -2,15 +2,12 @@
  * Backing: how large the extents are that back new memory. */
 #include "policy/backing.h"
 
-/* Granules. Who asks for smaller extents than this wants memory to move more than kernels to run fast. */
-enum { FAST = 3 };
-
 static bool roomy(size_t held, size_t limit) {
     return held <= limit / 4;
 }
 
 size_t gr_backing_least(size_t held, size_t limit, size_t usual) {
-    if (usual < FAST || !roomy(held, limit)) return 0;
+    if (usual < GR_BACKING_FAST || !roomy(held, limit)) return 0;
     return gr_min(usual, gr_min(held / 256, limit / 4096));
 }
 
@@ -20,10 +17,10 @@ size_t gr_backing_next(const struct gr_backing *b) {
     const size_t most = gr_max(b->limit / 512, 1);
     size_t usual = gr_min(b->usual, most);
     /* Small blocks pin what they get. */
-    if (b->class == GR_SMALL) return room && usual >= FAST ? gr_min(b->need, usual) : 1;
+    if (b->class == GR_SMALL) return room && usual >= GR_BACKING_FAST ? gr_min(b->need, usual) : 1;
     /* What is created last is what moves most. */
     if (b->held >= b->limit - b->limit / 6) return 1;
-    if (usual < FAST) return gr_min(b->need, usual);
+    if (usual < GR_BACKING_FAST) return gr_min(b->need, usual);
     /* On an almost empty card memory need not move soon: fewer driver calls. */
     if (b->held < b->limit / 8) usual = gr_min(usual * 6, most);
     if (room) {

@@ -11,6 +11,9 @@
 
 #include "policy/sizing.h"
 
+/* Granules. Who asks for smaller extents than this wants memory to move more than kernels to run fast. */
+enum { GR_BACKING_FAST = 3 };
+
 struct gr_backing {
     size_t need;  /* granules still to be backed, in one run; at least 1 */
     size_t whole; /* granules that the growth needs in all; at least need */
@@ -30,6 +33,13 @@ size_t gr_backing_least(size_t held, size_t limit, size_t usual);
 /* Is memory so short that blocks should go where they pin least? From seven eighths of the limit on. */
 static inline bool gr_backing_short(size_t held, size_t limit) {
     return held >= limit - limit / 8;
+}
+
+/* In a sparing pool: a block that fits and pins so many granules of idle memory, or fewer, can be too dear to be
+ * taken before growing elsewhere was tried (pool/grow.h). All that the place elsewhere misses has to move; of
+ * larger blocks that is too much to save a granule. Small extents say that memory counts for more than time. */
+static inline unsigned gr_backing_dearest(size_t usual) {
+    return usual < GR_BACKING_FAST ? 12 : 4;
 }
 
 /* What is known when a request needs new memory, in bytes. */

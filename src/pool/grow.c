@@ -16,17 +16,13 @@ static size_t touched(const struct gr_block *hole, size_t granule, gr_addr start
     return (size_t)((to - from) / granule);
 }
 
-/* When growing pays though a block fits: granules that it may pin at most, since of larger ones too much would
- * move to save one; and holes that are looked at. */
-enum { MOST = 12, HOLES = 128 };
+enum { HOLES = 128 }; /* that are looked at when growing might pay though a block fits */
 
 struct place {
     struct gr_block *first, *last; /* blocks that it touches */
     gr_addr start, end;
     size_t missing; /* granules to map */
-    /* 0 unless sparing: */
-    size_t pinned; /* granules of idle memory that could not be moved any more */
-    size_t left;   /* bytes less than a granule that stay on either side of it */
+    size_t pinned;  /* granules of idle memory that could not be moved any more; 0 unless sparing */
 };
 
 struct search {
@@ -42,7 +38,6 @@ static size_t cost_of(const struct place *place) {
 
 static bool better(const struct place *a, const struct place *b) {
     if (cost_of(a) != cost_of(b)) return cost_of(a) < cost_of(b);
-    if (a->left != b->left) return a->left < b->left;
     return a->missing != b->missing ? a->missing < b->missing : a->start < b->start;
 }
 
@@ -60,9 +55,6 @@ static void try_place(struct search *search, struct gr_block *first, gr_addr sta
     }
     if (place.missing == 0) return;
     place.last = b;
-    if (search->sparing)
-        place.left = (size_t)(start - first->addr) % search->range->granule +
-                     (size_t)(gr_block_end(b) - place.end) % search->range->granule;
     if (!search->best.first || better(&place, &search->best)) search->best = place;
 }
 
@@ -105,7 +97,7 @@ static void search_pool(const struct gr_pool *pool, struct search *search, size_
 
 bool gr_grow_pays(const struct gr_pool *pool, size_t rounded, size_t cost) {
     struct search search = {.size = rounded, .sparing = true};
-    if (cost < 2 || cost > MOST) return false;
+    if (cost < 2 || cost > pool->sparing) return false;
     search_pool(pool, &search, HOLES);
     return search.best.first && cost_of(&search.best) < cost;
 }

@@ -9,9 +9,7 @@
  * lowest address of several. The planned blocks are in no index, so hits of the pool go on meanwhile and
  * cannot take them.
  *
- * Where the pool is sparing (pool.h), granules that the place would pin count like missing ones. Of places
- * that cost the same it takes the one that leaves the least of a granule beside it: what is left in a
- * granule that is pinned serves only those that fit, and the larger pieces stay whole for them. And it
+ * Where the pool is sparing (pool.h), granules that the place would pin count like missing ones. And it
  * grows though a block fits, when that costs fewer granules:
  *
  *      granules |         |         |         |         |         |

@@ -28,7 +28,7 @@ void gr_pool_assign(struct gr_pool *pool, struct gr_stream *stream, struct gr_ro
     pool->tally.place = (struct gr_place){.stream = gr_place_stream(stream->handle), .heap = heap};
     pool->expandable = expandable && !no_split;
     pool->no_split = no_split;
-    pool->sparing = false;
+    pool->sparing = 0;
     gr_pool_unlock(pool);
 }
 
@@ -66,15 +66,16 @@ static GR_INLINE bool recent_serves(const struct gr_pool *pool, size_t rounded) 
 static GR_COLD struct gr_block *cheapest(const struct gr_pool *pool, struct gr_block *b, size_t rounded,
                                          size_t *cost) {
     struct gr_block *best = b;
-    *cost = SIZE_MAX;
-    for (int look = 0; b && look<LOOKS && * cost> 0; look++, b = gr_index_next(&pool->free, b)) {
+    size_t least = SIZE_MAX;
+    for (int look = 0; b && look < LOOKS && least > 0; look++, b = gr_index_next(&pool->free, b)) {
         const struct gr_range *range = &gr_pool_segment_of(pool, b->addr)->range;
         size_t pinned = gr_pin_cost(range, b, b->addr, b->addr + rounded);
-        if (pinned < *cost) {
+        if (pinned < least) {
             best = b;
-            *cost = pinned;
+            least = pinned;
         }
     }
+    *cost = least;
     return best;
 }
 

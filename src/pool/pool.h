@@ -10,9 +10,9 @@
  * have given it the same address; whatever else comes settles the recent block first. When the index
  * has not changed since best fit handed out this very block, that is so without looking.
  *
- * A sparing pool, one of a device that is nearly full or of a handle that moves memory eagerly, looks at a few blocks from the best fit on, and
- * takes the one that keeps the least memory from moving (pin.h). Where a growth would keep less from moving
- * still, the block that fits is too dear (grow.h).
+ * A sparing pool, one of a device that is nearly full or of a handle that moves memory eagerly, looks at a few
+ * blocks from the best fit on, and takes the one that keeps the least memory from moving (pin.h). Where a
+ * growth would keep less from moving still, the block that fits is too dear (grow.h).
  *
  * The one door to the free index and the hole index: every block enters by gr_pool_put or
  * gr_pool_put_hole, which alone join neighbours, and leaves by take, or by the two modules that move
@@ -54,7 +54,7 @@ struct gr_pool {
     struct gr_slab blocks;
     struct gr_segment **segments; /* sorted by base */
     size_t segment_count, segment_room;
-    bool sparing;            /* blocks go where they pin least */
+    unsigned sparing; /* 0, or the granules up to which a block that fits can be dear (policy/backing.h) */
     struct gr_block *recent; /* freed last: FREE, in no index, or NULL */
     struct gr_block *taken;  /* handed out last by best fit, */
     uint64_t taken_changes;  /* free.changes just after that */

@@ -122,6 +122,12 @@ START_TEST(a_margin_is_earned_by_what_moves_and_bounded) {
 }
 END_TEST
 
+START_TEST(small_extents_spare_memory_more) {
+    ck_assert_uint_lt(gr_backing_dearest(4), gr_backing_dearest(1));
+    ck_assert_uint_ge(gr_backing_dearest(2048), 2); /* a block that pins one granule is never dear */
+}
+END_TEST
+
 Suite *suite_backing(void) {
     Suite *suite = suite_create("backing");
     TCase *cases = tcase_create("backing");
@@ -133,6 +139,7 @@ Suite *suite_backing(void) {
     tcase_add_test(cases, the_last_sixth_of_a_card_comes_in_granules);
     tcase_add_test(cases, no_extent_is_more_than_a_small_part_of_a_small_card);
     tcase_add_test(cases, a_margin_is_earned_by_what_moves_and_bounded);
+    tcase_add_test(cases, small_extents_spare_memory_more);
     tcase_add_test(cases, memory_is_short_from_seven_eighths_of_the_limit_on);
     suite_add_tcase(suite, cases);
     return suite;

@@ -151,7 +151,7 @@ END_TEST
 
 START_TEST(a_sparing_pool_counts_what_a_place_would_pin_as_well) {
     lay_pinned_and_idle();
-    lone.pool.sparing = true;
+    lone.pool.sparing = 12;
     plan(5 * (size_t)G, "L1 M3 M2 L1 F4 H1 L1 H19");
     give_up("L1 F3 H2 L1 F4 H1 L1 H19");
 }
@@ -166,23 +166,6 @@ static void use_again(struct gr_block *b, size_t used) {
 }
 
 enum { KIB = 1024, REQUEST = G + 512 * KIB };
-
-START_TEST(a_sparing_pool_leaves_the_least_of_a_granule_beside_a_place) {
-    const char *before = "l1179648 f917504 H1 L1 l1441792 f655360 H1 L1 H26";
-    struct gr_block *a = lone_pool_take(&lone, 2 * G, 1), *b;
-    (void)lone_pool_take(&lone, G, 1);
-    b = lone_pool_take(&lone, 2 * G, 1);
-    (void)lone_pool_take(&lone, G, 1);
-    use_again(a, 1152 * KIB);
-    use_again(b, 1408 * KIB);
-    ck_assert_str_eq(lone_pool_tiles(segment), before);
-    plan(REQUEST, "l1179648 m917504 M1 L1 l1441792 f655360 H1 L1 H26");
-    give_up(before);
-    lone.pool.sparing = true;
-    plan(REQUEST, "l1179648 f917504 H1 L1 l1441792 m655360 M1 L1 H26");
-    give_up(before);
-}
-END_TEST
 
 /* A piece of a granule beside a hole, and so many granules that are free. */
 static void lay_piece_and_free(size_t granules) {
@@ -201,7 +184,7 @@ START_TEST(a_sparing_pool_grows_though_a_block_fits_when_that_pins_less) {
     ck_assert_str_eq(lone_pool_tiles(segment), before);
     ck_assert_int_eq(gr_grow_plan(&lone.pool, REQUEST, &growth), GRANARY_OK);
     ck_assert_uint_eq(growth.missing, 0); /* memory is plenty */
-    lone.pool.sparing = true;
+    lone.pool.sparing = 12;
     ck_assert(gr_pool_is_dear(&lone.pool, REQUEST));
     plan(REQUEST, "F2 L1 l1441792 m655360 M1 H27");
     ck_assert_uint_eq(growth.missing, 1);
@@ -217,7 +200,7 @@ END_TEST
 START_TEST(whoever_cannot_grow_takes_the_block_that_is_dear) {
     struct gr_block *b;
     lay_piece_and_free(2);
-    lone.pool.sparing = true;
+    lone.pool.sparing = 12;
     ck_assert_int_eq(gr_pool_take(&lone.pool, REQUEST, REQUEST, &b), GRANARY_OK);
     if (gr_ledger_alloc(&lone.pool.tally, b->addr, b->size, REQUEST, &b->label))
         gr_ledger_settle(&lone.ledger, &lone.pool.tally);
@@ -228,7 +211,7 @@ END_TEST
 START_TEST(growing_does_not_pay_when_nothing_is_saved_or_too_much_would_move) {
     size_t cost;
     lay_piece_and_free(14);
-    lone.pool.sparing = true;
+    lone.pool.sparing = 12;
     for (size_t granules = 1; granules <= 13; granules++) {
         const size_t size = granules * G + 512 * KIB;
         ck_assert_ptr_nonnull(gr_pool_choose(&lone.pool, size, &cost));
@@ -395,7 +378,6 @@ Suite *suite_grow(void) {
     tcase_add_test(cases, free_memory_beyond_the_place_stays_free_to_serve_and_to_move);
     tcase_add_test(cases, a_place_is_chosen_by_what_it_misses_while_memory_is_plenty);
     tcase_add_test(cases, a_sparing_pool_counts_what_a_place_would_pin_as_well);
-    tcase_add_test(cases, a_sparing_pool_leaves_the_least_of_a_granule_beside_a_place);
     tcase_add_test(cases, a_sparing_pool_grows_though_a_block_fits_when_that_pins_less);
     tcase_add_test(cases, whoever_cannot_grow_takes_the_block_that_is_dear);
     tcase_add_test(cases, growing_does_not_pay_when_nothing_is_saved_or_too_much_would_move);

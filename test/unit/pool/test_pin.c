@@ -62,7 +62,7 @@ END_TEST
 
 START_TEST(a_sparing_pool_takes_what_is_pinned_already) {
     lay();
-    lone.pool.sparing = true;
+    lone.pool.sparing = 1;
     (void)lone_pool_take(&lone, G, 1);
     ck_assert_str_eq(lone_pool_tiles(segment), "L1 L1 F2 L1 F2 L1 H24");
     (void)lone_pool_take(&lone, 2 * G, 1); /* pinned beats the exact fit */

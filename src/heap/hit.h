@@ -15,13 +15,23 @@
 
 #include "heap/heap.h"
 
+/* Is there nothing to do before the pool's lock is taken? While history is kept, a call that has nothing to note of
+ * itself goes this way as well, up to the pool. */
+static GR_INLINE bool gr_hit_begin(const granary *g, bool free) {
+    unsigned routing = atomic_load_explicit(&g->routing, memory_order_acquire);
+    if (GR_LIKELY(routing == 0)) return true;
+    if (routing != GR_WATCHED) return false;
+    const struct gr_history *history = atomic_load_explicit(&g->ledger.watching, memory_order_acquire);
+    return history && !gr_history_asks(history, free);
+}
+
 /* Served. Or not, and nothing has happened but that *pool, if it is not NULL, is the one to serve the request
  * and locked. */
 static GR_INLINE bool gr_hit_alloc(granary *g, size_t size, gr_cu_stream stream, void **out,
                                    struct gr_pool **pool) {
     size_t rounded;
     *pool = NULL;
-    if (GR_UNLIKELY(atomic_load_explicit(&g->routing, memory_order_acquire) != 0)) return false;
+    if (GR_UNLIKELY(!gr_hit_begin(g, false))) return false;
     if (GR_UNLIKELY(!gr_sizing_round_plain(&g->sizing, size, &rounded))) return false;
     if (GR_UNLIKELY(stream == GR_CU_STREAM_PER_THREAD)) return false; /* which thread is a call */
     struct gr_route *route = gr_route_look(&g->own.routes, gr_stream_normal(stream), true);
@@ -49,7 +59,7 @@ static GR_INLINE bool gr_hit_alloc(granary *g, size_t size, gr_cu_stream stream,
 static GR_INLINE bool gr_hit_free(granary *g, gr_addr addr, struct gr_pool **pool, struct gr_block ***link) {
     *pool = NULL;
     *link = NULL;
-    if (GR_UNLIKELY(atomic_load_explicit(&g->routing, memory_order_acquire) != 0)) return false;
+    if (GR_UNLIKELY(!gr_hit_begin(g, true))) return false;
     struct gr_pool *own = gr_table_get(&g->table, addr);
     if (GR_UNLIKELY(!own)) return false;
     struct gr_account *account = own->tally.account;

@@ -83,11 +83,18 @@ static GR_INLINE uint64_t where_of(enum gr_action action, const struct gr_place 
     return place->heap << 8 | (uint64_t)action;
 }
 
+/* The ring is larger than the caches that are near, and a locked instruction waits for the stores before it. */
+enum { AHEAD = 8 };
+static GR_INLINE void expect(const struct gr_history *h, uint64_t index) {
+    __builtin_prefetch(&h->ring[index + AHEAD < h->room ? index + AHEAD : 0], 1);
+}
+
 /* index: that of the ticket. */
 static GR_INLINE void write_event(const struct gr_history *h, uint64_t ticket, uint64_t index,
                                   const struct words *words) {
     if (GR_UNLIKELY(h->room == 0)) return;
     struct gr_slot *slot = &h->ring[index];
+    expect(h, index);
     if (GR_UNLIKELY(!is_ready(h, slot, ticket))) wait_for_slot(h, slot, ticket);
     atomic_store_explicit(&slot->stamp, BUSY, memory_order_relaxed);
     put(slot, 0, words->tick);

@@ -172,14 +172,18 @@ END_TEST
 
 START_TEST(addresses_that_pass_to_another_pool_are_freed_there_and_the_old_pointer_is_unknown) {
     open_mode(1); /* classic segments, whose addresses the driver hands out again */
-    void *old = fixture_alloc(g, 1000, NULL), *ptr;
-    granary_stream stream = fixture_stream(g);
+    const granary_stream streams[2] = {NULL, fixture_stream(g)};
+    void *old = fixture_alloc(g, 3000, streams[0]), *ptr = NULL;
     size_t released;
-    fixture_free(g, old);
-    ck_assert_int_eq(granary_trim(g, 0, &released), GRANARY_OK);
-    ck_assert_uint_gt(released, 0);
-    ck_assert_int_eq(granary_free(g, old), GRANARY_UNKNOWN_POINTER);
-    ptr = fixture_alloc(g, 3000, stream);
+    for (int turn = 1; turn <= 16 && ptr != old;
+         turn++) { /* mostly at once; the host has other uses for addresses */
+        if (ptr) old = ptr;
+        fixture_free(g, old);
+        ck_assert_int_eq(granary_trim(g, 0, &released), GRANARY_OK);
+        ck_assert_uint_gt(released, 0);
+        ck_assert_int_eq(granary_free(g, old), GRANARY_UNKNOWN_POINTER);
+        ptr = fixture_alloc(g, 3000, streams[turn % 2]);
+    }
     ck_assert_ptr_eq(ptr, old);
     size_t size;
     ck_assert_int_eq(granary_size_of(g, ptr, &size), GRANARY_OK);
@@ -187,7 +191,7 @@ START_TEST(addresses_that_pass_to_another_pool_are_freed_there_and_the_old_point
     fixture_free(g, ptr);
     ck_assert_int_eq(granary_free(g, ptr), GRANARY_UNKNOWN_POINTER);
     ck_assert_int_eq(granary_free(g, (char *)ptr + 512), GRANARY_UNKNOWN_POINTER);
-    ck_assert_int_eq(granary_stream_destroy(g, stream), GRANARY_OK);
+    ck_assert_int_eq(granary_stream_destroy(g, streams[1]), GRANARY_OK);
     fixture_close(g);
 }
 END_TEST

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <granary/granary.h>
 #include <granary/sim.h>
@@ -53,17 +54,22 @@ static void say(struct world *w, const char *format, ...) {
         }                                                                                                  \
     } while (0)
 
-static granary *open_with(struct world *w, int expandable, size_t limit) {
-    struct granary_options options;
+/* With these options, and the world's driver. */
+static granary *open_as(struct world *w, struct granary_options *options) {
     struct granary_fault fault = {.struct_size = sizeof(fault)};
     granary *g = NULL;
+    options->driver = w->simulated ? GRANARY_DRIVER_SIM : GRANARY_DRIVER_CUDA;
+    options->fault = &fault;
+    if (granary_open(0, options, &g) != GRANARY_OK) fprintf(stderr, "open: %s\n", fault.text);
+    return g;
+}
+
+static granary *open_with(struct world *w, int expandable, size_t limit) {
+    struct granary_options options;
     granary_options_init(&options);
-    options.driver = w->simulated ? GRANARY_DRIVER_SIM : GRANARY_DRIVER_CUDA;
     options.expandable_segments = expandable;
     options.limit_bytes = limit;
-    options.fault = &fault;
-    if (granary_open(0, &options, &g) != GRANARY_OK) fprintf(stderr, "open: %s\n", fault.text);
-    return g;
+    return open_as(w, &options);
 }
 
 static struct granary_stats stats_of(granary *g) {
@@ -160,6 +166,37 @@ static void trim_gives_memory_to_others(struct world *w) {
     OK(w, g, granary_trim(g, 0, &released));
     say(w, "taken %zu released %zu missing %zu", taken >> 20, released >> 20,
         (before - driver_free(w)) >> 20);
+    finish(w, g);
+}
+
+/* A thread of the library's own gives back what is idle, while the caller is busy with something else. */
+static void idle_memory_goes_back_without_a_call(struct world *w) {
+    enum { BLOCKS = 16, KEPT_MIB = 256 };
+    struct granary_options options;
+    granary_stream stream;
+    void *p[BLOCKS], *live;
+    granary_options_init(&options);
+    options.trim_above = (size_t)KEPT_MIB << 20;
+    granary *g = open_as(w, &options);
+    OK(w, g, granary_stream_create(g, &stream));
+    size_t before = driver_free(w);
+    OK(w, g, granary_alloc(g, (size_t)64 << 20, stream, &live));
+    fill(w, live, (size_t)64 << 20, 7, stream);
+    for (int i = 0; i < BLOCKS; i++) {
+        OK(w, g, granary_alloc(g, (size_t)64 << 20, stream, &p[i]));
+        fill(w, p[i], (size_t)64 << 20, i, stream);
+    }
+    size_t taken = before - driver_free(w), left = taken;
+    for (int i = 0; i < BLOCKS; i++) OK(w, g, granary_free(g, p[i]));
+    for (int i = 0; i < 5000 && left > options.trim_above; i++) {
+        usleep(1000);
+        left = before - driver_free(w);
+    }
+    check(w, live, (size_t)64 << 20, 7);
+    say(w, "taken %zu, kept at most %d: %s", taken >> 20, KEPT_MIB,
+        left <= options.trim_above ? "yes" : "no");
+    OK(w, g, granary_free(g, live));
+    OK(w, g, granary_stream_destroy(g, stream));
     finish(w, g);
 }
 
@@ -495,6 +532,7 @@ static const struct scenario {
     {"random traffic, expandable", expandable_traffic},
     {"random traffic, classic", classic_traffic},
     {"trim gives memory to others", trim_gives_memory_to_others},
+    {"idle memory goes back without a call", idle_memory_goes_back_without_a_call},
     {"neighbours merge", neighbours_merge},
     {"streams share a small card", streams_share_a_small_card},
     {"giving up memory waits for its work", giving_up_memory_waits_for_its_work},

@@ -175,9 +175,11 @@ struct granary_options {
         limit_fraction; /* the same as a fraction of the device's memory, from 0 to 1 (no limit); the lower limit holds. default 1 */
     size_t
         max_split_size; /* classic only: blocks of this size or more are not split. default GRANARY_UNLIMITED */
-    size_t handle_cache_bytes;   /* released physical memory kept for reuse, at most. default 0 */
-    int reclaim;                 /* enum granary_reclaim, default GRANARY_RECLAIM_PRESSURE */
-    size_t extent_bytes;         /* usual size of physical allocations. default 8 MiB */
+    size_t handle_cache_bytes; /* released physical memory kept for reuse, at most. default 0 */
+    int reclaim;               /* enum granary_reclaim, default GRANARY_RECLAIM_PRESSURE */
+    /* usual size of physical allocations; on a card with room they are larger, near the limit smaller. Below
+     * 6 MiB all have this size. default 8 MiB */
+    size_t extent_bytes;
     int rdma_capable;            /* 1: memory that network cards can reach, where that works. default 0 */
     int capture_reuse;           /* enum granary_capture_reuse, default GRANARY_REUSE_STREAM */
     int capture_marker;          /* enum granary_capture_marker, default GRANARY_MARKER_TERMINALS */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Backing: how large the extents are that back new memory. THE policy of this library, one function.
+ * Backing: how large the extents are that back new memory, and when idle memory is moved instead of making
+ * new. THE policy of this library, in one place.
  *
  * Two facts pull apart (both measured on an H200): a handle costs the same up to 20 MiB, and kernels
  * lose bandwidth below it, so extents should be large; an extent is mapped and moved whole, so one

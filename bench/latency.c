@@ -32,8 +32,8 @@ double latency_misses(granary *g) {
     return (double)stats.misses;
 }
 
-void latency_add(struct latency *l, const char *shape, const char *detail, double param,
-                 struct figures figures, double glibc, double misses) {
+struct latency_row *latency_add(struct latency *l, const char *shape, const char *detail, double param,
+                                struct figures figures, double glibc, double misses) {
     if (l->count == l->room) {
         l->room = l->room * 2 + 64;
         l->rows = realloc(l->rows, l->room * sizeof *l->rows);
@@ -44,11 +44,12 @@ void latency_add(struct latency *l, const char *shape, const char *detail, doubl
     snprintf(row->shape, sizeof row->shape, "%s", shape);
     snprintf(row->detail, sizeof row->detail, "%s", detail);
     if (isatty(2)) fprintf(stderr, "\r%-16s %-24s\r", shape, detail);
+    return row;
 }
 
 static void print_rows(const struct latency *l) {
     static const char *const headings[] = {"shape", "",         "param",   "granary ns", "p99",
-                                           "max",   "glibc ns", "x glibc", "misses"};
+                                           "max",   "glibc ns", "x glibc", "misses",     "glibc, so many"};
     enum { COLUMNS = sizeof headings / sizeof headings[0] };
     struct table table;
     const char *before = "";
@@ -70,6 +71,10 @@ static void print_rows(const struct latency *l) {
             table_put(&table, "%.2g", row->misses);
         else
             table_put(&table, "0");
+        if (row->glibc_many > 0)
+            table_put(&table, "%.1f", row->glibc_many);
+        else
+            table_put(&table, "%s", "");
     }
     table_print(&table, stdout, 2);
 }
@@ -96,8 +101,9 @@ static int write_json(const struct latency *l, const char *folder) {
         json_string(to, row->detail);
         fprintf(to,
                 ",\"param\":%.0f,\"granary_ns\":%.2f,\"p99_ns\":%.1f,\"max_ns\":%.1f,\"glibc_ns\":%.2f,"
-                "\"misses\":%.6f,\"driver\":\"%s\"}%s\n",
-                row->param, row->figures.median, row->figures.p99, row->figures.max, row->glibc, row->misses,
+                "\"glibc_threads_ns\":%.2f,\"misses\":%.6f,\"driver\":\"%s\"}%s\n",
+                row->param, row->figures.median, row->figures.p99, row->figures.max, row->glibc,
+                row->glibc_many > 0 ? row->glibc_many : row->glibc, row->misses,
                 l->device.simulated ? "sim" : "cuda", i + 1 < l->count ? "," : "");
     }
     fputs("]\n", to);

@@ -11,6 +11,7 @@ struct latency_row {
     double param;           /* bytes, live blocks, holes, threads or operations, as the shape says */
     struct figures figures; /* nanoseconds an operation: a pair, a replacement, or a call */
     double glibc;           /* the yardstick, measured just before */
+    double glibc_many;      /* the same by as many threads at once, in the same way; 0: one thread */
     double misses;          /* share of the allocations that the pool could not serve */
 };
 
@@ -38,8 +39,8 @@ bool latency_wants(const struct latency *l, const char *shape);
 size_t latency_scale(const struct latency *l, size_t n);
 granary *latency_handle(const struct latency *l);
 double latency_misses(granary *g);
-void latency_add(struct latency *l, const char *shape, const char *detail, double param,
-                 struct figures figures, double glibc, double misses);
+struct latency_row *latency_add(struct latency *l, const char *shape, const char *detail, double param,
+                                struct figures figures, double glibc, double misses);
 
 /* shapes_one.c: one thread */
 void shape_pair(struct latency *l);

@@ -83,13 +83,15 @@ struct figures measure_run(measure_work work, void *context, const struct measur
     return (struct figures){median, singles.p99, singles.max};
 }
 
+void measure_glibc_pair(void) {
+    void *ptr = malloc(1024);
+    __asm__ volatile("" : "+r"(ptr) : : "memory"); /* else the compiler drops the pair */
+    free(ptr);
+}
+
 static void glibc_pairs(void *context, size_t count) {
     (void)context;
-    for (size_t i = 0; i < count; i++) {
-        void *ptr = malloc(1024);
-        __asm__ volatile("" : "+r"(ptr) : : "memory"); /* else the compiler drops the pair */
-        free(ptr);
-    }
+    for (size_t i = 0; i < count; i++) measure_glibc_pair();
 }
 
 double measure_glibc(void) {

@@ -60,24 +60,41 @@ static double run(struct worker *workers, size_t count) {
     return ended - began;
 }
 
-/* Several timed runs, then one in which each operation is timed. Wall time by operations of one thread. */
-static void measure(struct latency *l, const char *shape, const char *detail, size_t param,
-                    struct worker *workers, size_t threads, size_t each) {
-    double walls[RUNS], glibc = measure_glibc();
-    size_t singles = latency_scale(l, 20000);
-    double *samples = measure_take(threads * singles, sizeof *samples);
+/* The yardstick under the same conditions: glibc's malloc and free of 1 KiB. */
+static void do_malloc(struct worker *w) {
+    for (size_t i = 0; i < w->count; i++) measure_glibc_pair();
+}
+
+static double walls_of(struct worker *workers, size_t threads, size_t each) {
+    double walls[RUNS];
     for (size_t i = 0; i < threads; i++) workers[i].count = each / 4;
     run(workers, threads);
     for (size_t i = 0; i < threads; i++) workers[i].count = each;
     for (int r = 0; r < RUNS; r++) walls[r] = run(workers, threads) / (double)each;
+    return measure_median(walls, RUNS);
+}
+
+static double glibc_of(size_t threads, size_t each) {
+    struct worker workers[MOST_THREADS] = {{0}};
+    for (size_t i = 0; i < threads; i++) workers[i].job = do_malloc;
+    return walls_of(workers, threads, each);
+}
+
+/* Several timed runs, then one in which each operation is timed. Wall time by operations of one thread. */
+static void measure(struct latency *l, const char *shape, const char *detail, size_t param,
+                    struct worker *workers, size_t threads, size_t each) {
+    double glibc = measure_glibc(), glibc_many = glibc_of(threads, each);
+    size_t singles = latency_scale(l, 20000);
+    double *samples = measure_take(threads * singles, sizeof *samples);
+    double median = walls_of(workers, threads, each);
     for (size_t i = 0; i < threads; i++) {
         workers[i].count = singles;
         workers[i].singles = samples + i * singles;
     }
     run(workers, threads);
     struct figures f = measure_figures(samples, threads * singles);
-    f.median = measure_median(walls, RUNS);
-    latency_add(l, shape, detail, (double)param, f, glibc, 0);
+    f.median = median;
+    latency_add(l, shape, detail, (double)param, f, glibc, 0)->glibc_many = glibc_many;
     free(samples);
 }
 

@@ -62,6 +62,12 @@ static inline void gr_lock_take(struct gr_lock *lock) {
     gr_lock_note_take(lock);
 }
 
+/* Gives back what trying took. Nobody is woken: the caller takes it again at once. */
+static inline void gr_lock_undo(struct gr_lock *lock) {
+    gr_lock_note_give(lock);
+    atomic_store_explicit(&lock->state, 0, memory_order_release);
+}
+
 static inline void gr_lock_give(struct gr_lock *lock) {
     gr_lock_note_give(lock);
     atomic_store_explicit(&lock->state, 0, memory_order_release);

@@ -25,6 +25,7 @@ static void choose_kind(granary *g, const struct granary_options *options) {
 
 int gr_heap_open(granary *g, const struct granary_options *options, int device, char *reason) {
     bool simulated = options->driver == GRANARY_DRIVER_SIM;
+    gr_bias_prepare(); /* the driver makes threads */
     int status = gr_driver_open(&g->driver, simulated, device, options->rdma_capable != 0, reason);
     if (status != GRANARY_OK) return status;
     choose_kind(g, options);

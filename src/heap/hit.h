@@ -39,7 +39,7 @@ static GR_INLINE bool gr_hit_alloc(granary *g, size_t size, gr_cu_stream stream,
     struct gr_pool *own = gr_heap_pool(route, gr_sizing_class(rounded));
     if (GR_UNLIKELY(!own)) return false;
     struct gr_account *account = own->tally.account;
-    if (GR_UNLIKELY(!gr_lock_try(&account->lock))) return false;
+    if (GR_UNLIKELY(!gr_bias_try(&account->lock))) return false;
     struct gr_block *b = GR_LIKELY(!own->tally.history) ? gr_pool_again(own, rounded, size) : NULL;
     if (!b) {
         *pool = own;
@@ -48,7 +48,7 @@ static GR_INLINE bool gr_hit_alloc(granary *g, size_t size, gr_cu_stream stream,
     b->label = 0;
     *out = (void *)(uintptr_t)b->addr;
     if (GR_LIKELY(!gr_ledger_alloc_untold(account, &own->tally, rounded, size)))
-        gr_lock_give(&account->lock);
+        gr_bias_give(&account->lock);
     else
         gr_heap_settle(g, own);
     return true;
@@ -63,7 +63,7 @@ static GR_INLINE bool gr_hit_free(granary *g, gr_addr addr, struct gr_pool **poo
     struct gr_pool *own = gr_table_get(&g->table, addr);
     if (GR_UNLIKELY(!own)) return false;
     struct gr_account *account = own->tally.account;
-    if (GR_UNLIKELY(!gr_lock_try(&account->lock))) return false;
+    if (GR_UNLIKELY(!gr_bias_try(&account->lock))) return false;
     struct gr_block **at = gr_live_link(&own->live, addr), *b = *at;
     if (GR_UNLIKELY(!b || b->u.live.uses || own->recent || own->tally.history)) {
         *pool = own;
@@ -74,7 +74,7 @@ static GR_INLINE bool gr_hit_free(granary *g, gr_addr addr, struct gr_pool **poo
     gr_ledger_free_untold(account, &own->tally, b->size, b->u.live.requested);
     b->epoch = gr_stream_epoch(own->stream);
     gr_pool_free_first(own, b);
-    gr_lock_give(&account->lock);
+    gr_bias_give(&account->lock);
     return true;
 }
 

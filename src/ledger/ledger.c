@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/host.h"
 
 static struct gr_account *account_of(struct gr_list *link) {
@@ -24,7 +25,7 @@ void gr_ledger_fini(struct gr_ledger *ledger) {
 void gr_ledger_add(struct gr_ledger *ledger, struct gr_account *account, struct gr_tally *small,
                    struct gr_tally *large) {
     *account = (struct gr_account){.tally = {[GR_SMALL] = small, [GR_LARGE] = large}};
-    gr_lock_init(&account->lock, GR_RANK_POOL);
+    gr_bias_init(&account->lock, GR_RANK_POOL);
     gr_lock_take(&ledger->lock);
     for (int c = 0; c < GR_CLASSES; c++)
         *account->tally[c] = (struct gr_tally){
@@ -96,11 +97,14 @@ void gr_ledger_free_completed(struct gr_tally *tally, uint64_t addr, size_t size
 
 void gr_ledger_stop(struct gr_ledger *ledger) {
     gr_lock_take(&ledger->lock);
-    GR_LIST_FOR(link, &ledger->accounts) gr_lock_take(&account_of(link)->lock);
+    bool doubtful = false;
+    GR_LIST_FOR(link, &ledger->accounts) doubtful |= gr_bias_knock(&account_of(link)->lock);
+    if (doubtful) gr_bias_barrier();
+    GR_LIST_FOR(link, &ledger->accounts) gr_bias_await(&account_of(link)->lock);
 }
 
 void gr_ledger_go(struct gr_ledger *ledger) {
-    GR_LIST_FOR(link, &ledger->accounts) gr_lock_give(&account_of(link)->lock);
+    GR_LIST_FOR(link, &ledger->accounts) gr_bias_give(&account_of(link)->lock);
     gr_lock_give(&ledger->lock);
 }
 
@@ -176,20 +180,26 @@ static bool share_room(struct gr_ledger *ledger, const struct gr_account *hungry
     return raised;
 }
 
+/* Passing ends after a millisecond, which is looked at every 64 rises, whatever an account has left of it. */
+enum { MOST_PASSES = 65535, LOOK = 64, DUE_NS = 1000000 };
+static bool is_due(const struct gr_ledger *ledger) {
+    return gr_clock_ns() - atomic_load_explicit(&ledger->settled_ns, memory_order_relaxed) > DUE_NS;
+}
+
 void gr_ledger_settle(struct gr_ledger *ledger, const struct gr_tally *hungry) {
-    enum { MOST_PASSES = 4095 };
     const uintptr_t self = (uintptr_t)pthread_self();
     struct gr_account *account = hungry->account;
     bool alone = atomic_load_explicit(&ledger->settler, memory_order_relaxed) == self;
     if (!alone) {
         unsigned passes = atomic_load_explicit(&account->passes, memory_order_relaxed);
-        if (passes > 0) {
+        if (passes > 0 && (passes % LOOK != 0 || !is_due(ledger))) {
             atomic_store_explicit(&account->passes, passes - 1, memory_order_relaxed);
             return;
         }
     }
     gr_ledger_stop(ledger);
     ledger->settled++;
+    atomic_store_explicit(&ledger->settled_ns, gr_clock_ns(), memory_order_relaxed);
     bool raised = share_room(ledger, account);
     account->patience = raised || alone ? 0 : (unsigned)gr_min(account->patience * 2 + 1, MOST_PASSES);
     atomic_store_explicit(&account->passes, account->patience, memory_order_relaxed);

@@ -12,9 +12,10 @@
  * the peaks shared out as new ceilings. A run in steady state settles hardly ever.
  *
  * Threads that rise above their ceilings in turns would stop each other all the time. So an account whose
- * settling raised no peak lets some rises pass, up to 4,095, while other threads settle too. Peaks are
- * exact when one thread at a time allocates; of several at the same time, a total that lasts shorter
- * than that may go unseen. Current values and totals are always exact.
+ * settling raised no peak lets some rises pass while other threads settle too: 1, 3, 7 and so on, until one raises
+ * a peak or a millisecond is over. Peaks are exact when one thread at a time allocates; of several at the same
+ * time, a total that lasts shorter than a millisecond, or 64 allocations if those take longer, may go unseen.
+ * Current values and totals are always exact.
  *
  * Figures of memory (reserved, segments, moves) change on misses only and live here, under the miss
  * lock.
@@ -49,8 +50,9 @@ struct gr_ledger {
     int64_t peak[GR_SUMS][GR_FIGURES];
     int64_t gone_up[GR_CLASSES][GR_FIGURES]; /* totals of accounts that were removed */
     int64_t gone_down[GR_CLASSES][GR_FIGURES];
-    uint64_t settled;         /* how often */
-    atomic_uintptr_t settler; /* thread that settled last; read without the lock */
+    uint64_t settled;                /* how often */
+    atomic_uintptr_t settler;        /* thread that settled last; read without the lock, */
+    atomic_uint_fast64_t settled_ns; /* as is when that was (base/clock.h) */
     /* under the miss lock */
     int64_t memory_up[GR_CLASSES][GR_MEMORY_FIGURES];
     int64_t memory_down[GR_CLASSES][GR_MEMORY_FIGURES];

@@ -19,8 +19,8 @@
 #ifndef GR_LEDGER_TALLY_H
 #define GR_LEDGER_TALLY_H
 
+#include "base/bias.h"
 #include "base/list.h"
-#include "base/lock.h"
 #include "ledger/history.h"
 #include "policy/sizing.h"
 
@@ -58,7 +58,7 @@ struct gr_tally {
 
 /* What the two pools of a stream have in common. */
 struct gr_account {
-    struct gr_lock lock;
+    struct gr_bias lock;
     struct gr_room room;                /* of both together */
     struct gr_tally *tally[GR_CLASSES]; /* constant */
     atomic_uint passes;                 /* rises that may still pass */

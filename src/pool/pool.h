@@ -76,10 +76,10 @@ void gr_pool_init(struct gr_pool *pool, enum gr_class class, const struct gr_siz
 void gr_pool_fini(struct gr_pool *pool);
 
 static inline void gr_pool_lock(struct gr_pool *pool) {
-    gr_lock_take(&pool->tally.account->lock);
+    gr_bias_take(&pool->tally.account->lock);
 }
 static inline void gr_pool_unlock(struct gr_pool *pool) {
-    gr_lock_give(&pool->tally.account->lock);
+    gr_bias_give(&pool->tally.account->lock);
 }
 
 /* Gives a pool without segments to a stream of a heap, by its name. Pools are handed on, never freed before the

@@ -78,9 +78,9 @@ static void compare(void) {
 
 static void alloc(struct pool *pool, size_t size, size_t requested) {
     uint32_t label;
-    gr_lock_take(&pool->account->lock);
+    gr_bias_take(&pool->account->lock);
     bool over = gr_ledger_alloc(&pool->tally, 0, size, requested, &label);
-    gr_lock_give(&pool->account->lock);
+    gr_bias_give(&pool->account->lock);
     if (over) gr_ledger_settle(&ledger, &pool->tally);
     pool->block[pool->count].size = size;
     pool->block[pool->count].requested = requested;
@@ -98,14 +98,14 @@ static void step_down(struct pool *pool, size_t at, bool at_once) {
     enum gr_class class = pool->tally.class;
     size_t size = pool->block[at].size, requested = pool->block[at].requested;
     bool pending = pool->block[at].pending;
-    gr_lock_take(&pool->account->lock);
+    gr_bias_take(&pool->account->lock);
     if (pending)
         gr_ledger_free_completed(&pool->tally, 0, size, requested, 0);
     else if (at_once)
         gr_ledger_free(&pool->tally, 0, size, requested, 0);
     else
         gr_ledger_free_requested(&pool->tally, 0, size, requested, 0);
-    gr_lock_give(&pool->account->lock);
+    gr_bias_give(&pool->account->lock);
     if (!pending) {
         move(class, GR_ALLOCATED_BYTES, -(int64_t)size);
         move(class, GR_ALLOCATIONS, -1);
@@ -301,20 +301,20 @@ static void *rise_and_fall(void *argument) {
     uint32_t label;
     for (int i = 0; i < RISE; i++) {
         for (int n = 0; n < 2; n++) {
-            gr_lock_take(&pool->account->lock);
+            gr_bias_take(&pool->account->lock);
             bool over = gr_ledger_alloc(&pool->tally, 0, 1024, 600, &label);
-            gr_lock_give(&pool->account->lock);
+            gr_bias_give(&pool->account->lock);
             if (over) gr_ledger_settle(&ledger, &pool->tally);
         }
-        gr_lock_take(&pool->account->lock);
+        gr_bias_take(&pool->account->lock);
         gr_ledger_free(&pool->tally, 0, 1024, 600, 0);
-        gr_lock_give(&pool->account->lock);
+        gr_bias_give(&pool->account->lock);
     }
     pthread_barrier_wait(&barrier);
     for (int i = 0; i < RISE; i++) {
-        gr_lock_take(&pool->account->lock);
+        gr_bias_take(&pool->account->lock);
         gr_ledger_free(&pool->tally, 0, 1024, 600, 0);
-        gr_lock_give(&pool->account->lock);
+        gr_bias_give(&pool->account->lock);
     }
     return NULL;
 }

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The biased mutex: earning a bias, taking it away, the barrier on all threads. */
+#include "base/bias.h"
+
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#if defined(__has_include)
+#if __has_include(<sys/single_threaded.h>)
+#include <sys/single_threaded.h>
+#define SINGLE_THREADED __libc_single_threaded
+#endif
+#endif
+
+/* Calls in a row that earn a bias: what taking it away costs (7 us with eight threads running, doc/benchmarks.md) is
+ * then 2 ns for each. */
+enum { EARN = 4096 };
+
+/* ---- the barrier ------------------------------------------------------------------------------ */
+
+static long membarrier(int command) {
+    return syscall(SYS_membarrier, command, 0, 0);
+}
+
+/* A grace period of the kernel if there are several threads, and the first time. */
+static void join(void) {
+    (void)membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
+}
+
+void gr_bias_prepare(void) {
+#ifdef SINGLE_THREADED
+    if (SINGLE_THREADED) join();
+#endif
+}
+
+static void rest(long ns) {
+    const struct timespec nap = {.tv_nsec = ns};
+    nanosleep(&nap, NULL);
+}
+
+void gr_bias_barrier(void) {
+    if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0) return;
+    join();
+    if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0) return;
+    if (membarrier(MEMBARRIER_CMD_GLOBAL) == 0) return;
+    rest(10000000); /* the kernel took back what it had granted; by now no store is on its way any more */
+}
+
+/* ---- the owner comes and goes ----------------------------------------------------------------- */
+
+void gr_bias_init(struct gr_bias *bias, enum gr_rank rank) {
+    const long can = membarrier(MEMBARRIER_CMD_QUERY),
+               needed = MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED | MEMBARRIER_CMD_PRIVATE_EXPEDITED;
+    *bias = (struct gr_bias){.earn = can > 0 && (can & needed) == needed ? EARN : UINT64_MAX};
+    gr_lock_init(&bias->lock, rank);
+}
+
+/* lock is held: the thread becomes the owner, and stays in. */
+static void lean(struct gr_bias *bias, uintptr_t self) {
+    bias->row = 0;
+    bias->biased = true;
+    atomic_store_explicit(&bias->inside, 1, memory_order_relaxed);
+    atomic_store_explicit(&bias->owner, self, memory_order_relaxed);
+    gr_lock_give(&bias->lock);
+    gr_lock_note_take(&bias->lock);
+}
+
+static uintptr_t owner_of(struct gr_bias *bias) {
+    return atomic_load_explicit(&bias->owner, memory_order_relaxed);
+}
+
+/* lock is held, and the owner struck out: waits until he is not inside. */
+static void expect_out(struct gr_bias *bias) {
+    enum { SPINS = 100 };
+    for (unsigned spins = 1; atomic_load_explicit(&bias->inside, memory_order_acquire) != 0; spins++) {
+        if (spins % SPINS != 0) continue;
+        if (spins < SPINS * SPINS)
+            sched_yield();
+        else
+            rest(50000);
+    }
+    bias->biased = false;
+}
+
+bool gr_bias_knock(struct gr_bias *bias) {
+    const uintptr_t self = gr_thread_token();
+    bias->doubtful = false;
+    if (owner_of(bias) == self && gr_bias_enter(bias, self)) return false;
+    gr_lock_take(&bias->lock);
+    bias->last = self;
+    bias->row = 0;
+    bias->doubtful = owner_of(bias) != 0;
+    atomic_store_explicit(&bias->owner, 0, memory_order_relaxed);
+    return bias->doubtful;
+}
+
+void gr_bias_await(struct gr_bias *bias) {
+    if (bias->doubtful) expect_out(bias);
+}
+
+void gr_bias_wait(struct gr_bias *bias) {
+    const uintptr_t self = gr_thread_token();
+    if (owner_of(bias) != 0) join(); /* may be slow: not yet while others wait */
+    gr_lock_take(&bias->lock);
+    if (owner_of(bias) != 0) {
+        atomic_store_explicit(&bias->owner, 0, memory_order_relaxed);
+        gr_bias_barrier();
+        expect_out(bias);
+    }
+    if (gr_bias_count(bias, self)) lean(bias, self);
+}

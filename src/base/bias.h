@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A mutex that leans towards the thread that uses it: for locks that one thread takes a million times
+ * and another one now and then.
+ *
+ *      owner     nobody          threads take `lock`; one that took it often enough becomes the owner
+ *                a thread        it enters by a plain store, and no one else enters
+ *                                another one comes: takes `lock`, strikes the owner out, has all threads
+ *                                pass a barrier, waits until nobody is inside, and goes on as usual
+ *
+ *      the owner                               another thread, with `lock`
+ *        inside = 1                              owner = nobody
+ *        (nothing but the compiler's order)      barrier on every thread that runs (membarrier(2))
+ *        owner is still me?  in : back out       inside is 0?  in : wait
+ *
+ * Either the store of the owner was before its barrier, and the other thread sees it; or its look at
+ * `owner` comes after it, and sees that it was struck out. So entering and leaving cost the owner no
+ * locked instruction, of which a pair of calls would need two, half of its time. To take over costs the other
+ * thread some microseconds, and a bias is earned by so many calls in a row that this is little for each; the first
+ * time in a process it costs a grace period of the kernel (20 ms), unless gr_bias_prepare was called
+ * while there was one thread. Where the kernel has no such barrier, nobody ever becomes the owner.
+ *
+ * Invariants:
+ *      L2  a thread that holds `lock` is in only once nobody is the owner, or it is itself
+ *
+ * Ranks and sleeping are those of the lock inside (lock.h). */
+#ifndef GR_BASE_BIAS_H
+#define GR_BASE_BIAS_H
+
+#include "base/lock.h"
+#include "base/thread.h"
+
+struct gr_bias {
+    _Atomic uintptr_t owner; /* gr_thread_token, 0: nobody. Changed by holders of `lock` */
+    atomic_int inside;       /* the owner is, or tries to be. Changed by the owner */
+    bool biased;             /* who is in has come as the owner. Changed by who is in */
+    bool doubtful;           /* between knock and await: the owner that was struck out may be inside */
+    struct gr_lock lock;
+    uintptr_t last; /* under lock: thread that took it last, */
+    uint64_t row;   /* so often in a row; */
+    uint64_t earn;  /* and makes it the owner when it is so often; UINT64_MAX: never. Constant */
+};
+
+void gr_bias_init(struct gr_bias *bias, enum gr_rank rank);
+
+/* While the process has one thread, what would be slow when a bias is taken away for the first time is quick. Later
+ * this does nothing. */
+void gr_bias_prepare(void);
+
+/* Takes it whoever is the owner, and becomes it when that is earned. */
+void gr_bias_wait(struct gr_bias *bias);
+
+/* Enters as the owner, if the thread is. */
+GR_MUST static GR_INLINE bool gr_bias_enter(struct gr_bias *bias, uintptr_t self) {
+    atomic_store_explicit(&bias->inside, 1, memory_order_relaxed);
+    atomic_signal_fence(
+        memory_order_seq_cst); /* the barrier of the other side makes it one for the processor */
+    if (GR_UNLIKELY(atomic_load_explicit(&bias->owner, memory_order_relaxed) != self)) {
+        atomic_store_explicit(&bias->inside, 0, memory_order_release);
+        return false;
+    }
+    atomic_signal_fence(memory_order_seq_cst);
+    gr_lock_note_take(&bias->lock);
+    return true;
+}
+
+/* The calling thread has taken `lock`. Whether it has done so often enough to become the owner. */
+GR_MUST static GR_INLINE bool gr_bias_count(struct gr_bias *bias, uintptr_t self) {
+    bias->row = bias->last == self ? bias->row + 1 : 0;
+    bias->last = self;
+    return bias->row >= bias->earn;
+}
+
+/* Takes it, if that needs no waiting and nobody comes or goes as the owner. Calls nothing: it is on the path of a hit. */
+GR_MUST static GR_INLINE bool gr_bias_try(struct gr_bias *bias) {
+    const uintptr_t self = gr_thread_token();
+    const uintptr_t owner = atomic_load_explicit(&bias->owner, memory_order_relaxed);
+    if (GR_LIKELY(owner == self)) return gr_bias_enter(bias, self);
+    if (owner != 0 || !gr_lock_try(&bias->lock)) return false;
+    if (GR_UNLIKELY(atomic_load_explicit(&bias->owner, memory_order_relaxed) != 0 ||
+                    gr_bias_count(bias, self))) {
+        gr_lock_undo(&bias->lock);
+        return false;
+    }
+    return true;
+}
+
+static inline void gr_bias_take(struct gr_bias *bias) {
+    if (GR_UNLIKELY(!gr_bias_try(bias))) gr_bias_wait(bias);
+}
+
+static GR_INLINE void gr_bias_give(struct gr_bias *bias) {
+    if (GR_LIKELY(bias->biased)) {
+        gr_lock_note_give(&bias->lock);
+        atomic_store_explicit(&bias->inside, 0, memory_order_release);
+    } else {
+        gr_lock_give(&bias->lock);
+    }
+}
+
+/* For several at once, with one barrier for all: knock at each, pass the barrier if one of them said so, and await
+ * each. knock enters as the owner, or takes `lock` and strikes the owner out. True: he may be inside. One thread at a
+ * time may be between knock and await. */
+GR_MUST bool gr_bias_knock(struct gr_bias *bias);
+void gr_bias_barrier(void);
+void gr_bias_await(struct gr_bias *bias);
+
+#endif

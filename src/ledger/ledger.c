@@ -183,7 +183,9 @@ static bool share_room(struct gr_ledger *ledger, const struct gr_account *hungry
 /* Passing ends after a millisecond, which is looked at every 64 rises, whatever an account has left of it. */
 enum { MOST_PASSES = 65535, LOOK = 64, DUE_NS = 1000000 };
 static bool is_due(const struct gr_ledger *ledger) {
-    return gr_clock_ns() - atomic_load_explicit(&ledger->settled_ns, memory_order_relaxed) > DUE_NS;
+    uint64_t settled = atomic_load_explicit(&ledger->settled_ns, memory_order_relaxed);
+    return (int64_t)(gr_clock_ns() - settled) >
+           DUE_NS; /* another thread may have settled since the clock was read */
 }
 
 void gr_ledger_settle(struct gr_ledger *ledger, const struct gr_tally *hungry) {

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "ledger/ledger.h"
 #include "support/rng.h"
 
@@ -342,6 +343,29 @@ START_TEST(threads_that_rise_together_are_seen_at_their_common_top) {
 }
 END_TEST
 
+static void settle(int times) {
+    for (int i = 0; i < times; i++) gr_ledger_settle(&ledger, &pools[0].tally);
+}
+
+START_TEST(rises_pass_while_other_threads_settle_but_for_a_millisecond_only) {
+    enum { LEFT = 60000, EACH_LOOK = 64 };
+    const uint64_t hour = UINT64_C(3600000000000);
+    alloc(&pools[0], 512, 512);
+    atomic_store(&ledger.settler, 1); /* no thread of ours */
+    atomic_store(&accounts[0].passes, LEFT);
+    atomic_store(&ledger.settled_ns, gr_clock_ns() + hour);
+    uint64_t settled = ledger.settled;
+    settle(10 * EACH_LOOK);
+    ck_assert_uint_eq(ledger.settled, settled);
+    ck_assert_uint_eq(atomic_load(&accounts[0].passes), LEFT - 10 * EACH_LOOK);
+    atomic_store(&ledger.settled_ns, gr_clock_ns() - hour);
+    settle(EACH_LOOK);
+    ck_assert_uint_gt(ledger.settled, settled);
+    ck_assert_int_lt((int64_t)(gr_clock_ns() - atomic_load(&ledger.settled_ns)), (int64_t)hour / 2);
+    compare();
+}
+END_TEST
+
 /* ---- the check has teeth ---------------------------------------------------------------------- */
 
 START_TEST(a_negative_figure_breaks_g1) {
@@ -396,6 +420,7 @@ Suite *suite_ledger(void) {
     tcase_add_test(cases, a_free_that_waits_is_active_but_not_allocated);
     tcase_add_test(cases, reserved_and_segments_are_counted_by_class_with_exact_peaks);
     tcase_add_test(cases, threads_that_rise_together_are_seen_at_their_common_top);
+    tcase_add_test(cases, rises_pass_while_other_threads_settle_but_for_a_millisecond_only);
     tcase_add_test(cases, a_negative_figure_breaks_g1);
     tcase_add_test(cases, ceilings_above_the_peak_break_g2);
     tcase_add_test(cases, more_allocated_or_requested_than_active_breaks_g3);

@@ -79,7 +79,7 @@ static int supply(granary *g, struct gr_request *r, size_t need, struct gr_list 
     const size_t granule = g->extents.granule, whole = need;
     const size_t most = gr_min(g->limit, g->driver.facts.total_bytes);
     struct gr_need known = {.missing = need * granule, .moved = (size_t)g->ledger.moved_bytes, .limit = most};
-    known.peak = gr_ledger_active(&g->ledger, &known.active);
+    known.peak = gr_ledger_active(&g->ledger, &known.active, &known.given);
     const size_t watermark = gr_backing_watermark(&known);
     /* A request that cannot be met, but for two granules at its edges, disturbs nothing. */
     bool idle = known.active + (need - gr_min(need, 2)) * granule <= most; /* is there any to take? */

@@ -336,12 +336,17 @@ size_t gr_ledger_reserved(const struct gr_ledger *ledger) {
     return (size_t)memory_now(ledger, GR_ALL, GR_RESERVED_BYTES);
 }
 
-size_t gr_ledger_active(struct gr_ledger *ledger, size_t *now) {
-    int64_t sum[GR_SUMS][GR_FIGURES];
+size_t gr_ledger_active(struct gr_ledger *ledger, size_t *now, size_t *ever) {
+    int64_t sum[GR_SUMS][GR_FIGURES], up = 0;
     gr_ledger_stop(ledger);
     (void)sum_up(ledger, sum);
     int64_t peak = ledger->peak[GR_ALL][GR_ACTIVE_BYTES];
+    for (int c = 0; c < GR_CLASSES; c++) {
+        up += ledger->gone_up[c][GR_ACTIVE_BYTES];
+        GR_LIST_FOR(link, &ledger->accounts) up += account_of(link)->tally[c]->up[GR_BYTES];
+    }
     gr_ledger_go(ledger);
+    *ever = (size_t)up;
     *now = (size_t)sum[GR_ALL][GR_ACTIVE_BYTES];
     return gr_max((size_t)peak, *now);
 }

@@ -147,9 +147,9 @@ void gr_ledger_forget(struct gr_ledger *ledger);
 /* ---- reading ------------------------------------------------------------------------------ */
 
 size_t gr_ledger_reserved(const struct gr_ledger *ledger); /* under the miss lock */
-/* Bytes active now (in *now), and the most that ever were since the peaks were reset. Stops all pools
- * for a moment. */
-size_t gr_ledger_active(struct gr_ledger *ledger, size_t *now);
+/* Bytes active now (in *now), allocated in all (in *ever), and the most that were ever active since the peaks were
+ * reset. Stops all pools for a moment. */
+size_t gr_ledger_active(struct gr_ledger *ledger, size_t *now, size_t *ever);
 /* Stops all pools: whoever holds the miss lock as well sees one moment, and may use what the pools' locks
  * guard. And lets them go on. */
 void gr_ledger_stop(struct gr_ledger *ledger);

@@ -5,6 +5,7 @@
 
 #include "heap/heap.h"
 #include "support/fixture.h"
+#include "support/rng.h"
 
 static granary *g;
 static granary_stream a, b;
@@ -111,6 +112,33 @@ START_TEST(moving_stops_when_enough_is_free) {
                         a); /* 80 are missing: 52 of b serve, and 48 go, which are too many for the rest */
     ck_assert_uint_eq(calls(GR_ENTRY_cuMemUnmap), unmaps + 2);
     ck_assert_int_eq(reserved(), 330 * (int64_t)GR_MIB); /* the other 100 stay */
+    close_all();
+}
+END_TEST
+
+/* Misses of so many replacements of a random block by one of random size. */
+static int64_t misses_of(struct rng *rng, void **ptr, size_t blocks, int times) {
+    const int64_t before = fixture_stats(g).misses;
+    for (int i = 0; i < times; i++) {
+        size_t at = rng_below(rng, blocks);
+        if (ptr[at]) fixture_free(g, ptr[at]);
+        ptr[at] = fixture_alloc(g, rng_between(rng, 1, 256 * GR_MIB), a);
+    }
+    return fixture_stats(g).misses - before;
+}
+
+START_TEST(large_blocks_of_random_sizes_cease_to_move_where_there_is_room) {
+    enum { BLOCKS = 40, TIMES = 1000 };
+    void *ptr[BLOCKS] = {NULL};
+    struct rng rng = {11};
+    open_with(of_64_gib);
+    const int64_t first = misses_of(&rng, ptr, BLOCKS, TIMES);
+    for (int round = 0; round < 3; round++) (void)misses_of(&rng, ptr, BLOCKS, TIMES);
+    ck_assert_int_lt(misses_of(&rng, ptr, BLOCKS, TIMES) * 10, first);
+    struct granary_stats s = fixture_stats(g);
+    ck_assert_int_gt(s.moved_bytes, s.active_bytes.all.peak); /* it did move, */
+    ck_assert_int_lt(s.reserved_bytes.all.peak * 2, s.active_bytes.all.peak * 3);
+    for (int i = 0; i < BLOCKS; i++) fixture_free(g, ptr[i]);
     close_all();
 }
 END_TEST
@@ -337,6 +365,7 @@ Suite *suite_reclaim(void) {
     tcase_add_test(cases, memory_under_pending_work_is_waited_for_and_only_then_moved);
     tcase_add_test(cases, memory_that_is_known_idle_goes_before_memory_that_must_be_waited_for);
     tcase_add_test(cases, moving_stops_when_enough_is_free);
+    tcase_add_test(cases, large_blocks_of_random_sizes_cease_to_move_where_there_is_room);
     tcase_add_test(cases, a_small_growth_brings_more_and_if_it_cannot_what_is_asked_for);
     tcase_add_test(cases, holes_between_live_blocks_of_the_pool_itself_are_used_first);
     tcase_add_test(cases, a_block_that_fits_is_passed_over_where_growing_keeps_more_from_moving);

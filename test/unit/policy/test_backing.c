@@ -106,8 +106,11 @@ START_TEST(memory_is_short_from_seven_eighths_of_the_limit_on) {
 END_TEST
 
 START_TEST(a_margin_is_earned_by_what_moves_and_bounded) {
-    struct gr_need n = {
-        .missing = 10 * GR_MIB, .active = 90 * GR_MIB, .peak = 200 * GR_MIB, .limit = SIZE_MAX};
+    struct gr_need n = {.missing = 10 * GR_MIB,
+                        .active = 90 * GR_MIB,
+                        .peak = 200 * GR_MIB,
+                        .given = SIZE_MAX / 2,
+                        .limit = SIZE_MAX};
     ck_assert_uint_eq(gr_backing_watermark(&n), 200 * GR_MIB);
     n.moved = 8 * GR_MIB;
     ck_assert_uint_eq(gr_backing_watermark(&n), 204 * GR_MIB);
@@ -119,6 +122,21 @@ START_TEST(a_margin_is_earned_by_what_moves_and_bounded) {
     ck_assert_uint_eq(gr_backing_watermark(&n), 7260 * GR_MIB); /* the limit is near */
     n.limit = 100 * GR_MIB;                                     /* it was lowered */
     ck_assert_uint_eq(gr_backing_watermark(&n), 7260 * GR_MIB);
+}
+END_TEST
+
+START_TEST(what_moves_for_ever_earns_more_where_there_is_room) {
+    struct gr_need n = {.active = 7200 * GR_MIB, .limit = SIZE_MAX, .given = 128 * 1000 * GR_MIB};
+    n.moved = 8200 * GR_MIB; /* once over, and a 128th of what was allocated */
+    ck_assert_uint_eq(gr_backing_watermark(&n), 7400 * GR_MIB);
+    n.moved += 400 * GR_MIB;
+    ck_assert_uint_eq(gr_backing_watermark(&n), 7500 * GR_MIB);
+    n.moved *= 100;
+    ck_assert_uint_eq(gr_backing_watermark(&n), (7400 + 1800) * GR_MIB); /* a quarter at most */
+    n.limit = 15200 * GR_MIB;
+    ck_assert_uint_eq(gr_backing_watermark(&n), (7400 + 1000) * GR_MIB); /* an eighth of the room */
+    n.limit = 7200 * GR_MIB;
+    ck_assert_uint_eq(gr_backing_watermark(&n), (7200 + 60) * GR_MIB); /* there is none */
 }
 END_TEST
 
@@ -139,6 +157,7 @@ Suite *suite_backing(void) {
     tcase_add_test(cases, the_last_sixth_of_a_card_comes_in_granules);
     tcase_add_test(cases, no_extent_is_more_than_a_small_part_of_a_small_card);
     tcase_add_test(cases, a_margin_is_earned_by_what_moves_and_bounded);
+    tcase_add_test(cases, what_moves_for_ever_earns_more_where_there_is_room);
     tcase_add_test(cases, small_extents_spare_memory_more);
     tcase_add_test(cases, memory_is_short_from_seven_eighths_of_the_limit_on);
     suite_add_tcase(suite, cases);

@@ -26,7 +26,7 @@ enum {
 };
 enum {
     NAP_NS = 1000000,     /* the longest sleep */
-    PATIENCE_NS = 4000000 /* waits this long before it becomes the heir: a few naps */
+    PATIENCE_NS = 1000000 /* waits this long before it becomes the heir */
 };
 
 static void pause_cpu(void) {

@@ -8,7 +8,7 @@
  *                     |   else: a glance -------------------------------+
  *                     |                                                 +--> sleeps, 1 ms at most
  *                     +<--- comes back, woken or not -------------------'
- *                                                  after 4 ms: becomes the heir, and takes it when it is passed
+ *                                                  after 1 ms: becomes the heir, and takes it when it is passed
  *
  * Taking a free lock is one compare-exchange; giving it back is a look at who waits and a plain store, half
  * of what a second atomic exchange would cost. Hits hold a lock for tens of nanoseconds, so a thread that meets
@@ -23,7 +23,7 @@
  * was on its way to another.
  *
  * Who comes first takes a free lock, whoever waits: it is the fastest, as what the lock guards is still in the
- * cache of the last holder. Nobody starves of it: who has waited for some milliseconds becomes the heir, and
+ * cache of the last holder. Nobody starves of it: who has waited for a millisecond becomes the heir, and
  * the next give passes the lock to it instead of freeing it. That is why a give looks first; and it touches
  * the lock no more once it is free, a wake-up only names its address.
  *

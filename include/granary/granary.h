@@ -23,7 +23,7 @@
  * granary_free is called, without any synchronisation: freed memory is handed out again in the
  * order of its stream.
  *
- * Threads. Every function may be called from any thread at any time, except that granary_close must
+ * Threads. Every function may be called from any thread at any time, but not from a signal handler, and granary_close must
  * be the last call on a handle. Hits of different pools do not meet; a miss holds the handle's miss
  * lock but lets hits of all pools through.
  *

@@ -16,7 +16,11 @@
 
 /* Calls in a row that earn a bias: what taking it away costs (7 us with eight threads running, doc/benchmarks.md) is
  * then 2 ns for each. */
+#if GR_CHECK > 0
+enum { EARN = 32 }; /* tests are to see many come and go */
+#else
 enum { EARN = 4096 };
+#endif
 
 /* ---- the barrier ------------------------------------------------------------------------------ */
 
@@ -54,45 +58,65 @@ void gr_bias_init(struct gr_bias *bias, enum gr_rank rank) {
     const long can = membarrier(MEMBARRIER_CMD_QUERY),
                needed = MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED | MEMBARRIER_CMD_PRIVATE_EXPEDITED;
     *bias = (struct gr_bias){.earn = can > 0 && (can & needed) == needed ? EARN : UINT64_MAX};
+    atomic_init(&bias->owner, &bias->nobody);
     gr_lock_init(&bias->lock, rank);
+}
+
+static bool is_owned(struct gr_bias *bias) {
+    return atomic_load_explicit(&bias->owner, memory_order_relaxed) != &bias->nobody;
+}
+
+/* The thread's own, or a new one, or NULL. */
+static struct gr_seat *seat_of(struct gr_bias *bias, uintptr_t thread) {
+    for (int i = 0; i < GR_BIAS_SEATS; i++) {
+        struct gr_seat *seat = &bias->seat[i];
+        if (seat->thread == 0) seat->thread = thread;
+        if (seat->thread == thread) return seat;
+    }
+    return NULL;
 }
 
 /* lock is held: the thread becomes the owner, and stays in. */
 static void lean(struct gr_bias *bias, uintptr_t self) {
+    struct gr_seat *seat = seat_of(bias, self);
     bias->row = 0;
-    bias->biased = true;
-    atomic_store_explicit(&bias->inside, 1, memory_order_relaxed);
-    atomic_store_explicit(&bias->owner, self, memory_order_relaxed);
+    if (!seat) return;
+    bias->held = seat;
+    atomic_store_explicit(&seat->inside, 1, memory_order_relaxed);
+    atomic_store_explicit(&bias->owner, seat, memory_order_release);
     gr_lock_give(&bias->lock);
     gr_lock_note_take(&bias->lock);
 }
 
-static uintptr_t owner_of(struct gr_bias *bias) {
-    return atomic_load_explicit(&bias->owner, memory_order_relaxed);
+/* lock is held. */
+static void strike_out(struct gr_bias *bias) {
+    atomic_store_explicit(&bias->owner, &bias->nobody, memory_order_relaxed);
 }
 
-/* lock is held, and the owner struck out: waits until he is not inside. */
+/* The barrier was passed since: waits until the one that was the owner is not inside. */
 static void expect_out(struct gr_bias *bias) {
     enum { SPINS = 100 };
-    for (unsigned spins = 1; atomic_load_explicit(&bias->inside, memory_order_acquire) != 0; spins++) {
+    const atomic_int *inside = &bias->held->inside;
+    for (unsigned spins = 1; atomic_load_explicit(inside, memory_order_acquire) != 0; spins++) {
         if (spins % SPINS != 0) continue;
         if (spins < SPINS * SPINS)
             sched_yield();
         else
             rest(50000);
     }
-    bias->biased = false;
+    bias->held = NULL;
 }
 
 bool gr_bias_knock(struct gr_bias *bias) {
     const uintptr_t self = gr_thread_token();
+    struct gr_seat *owner = atomic_load_explicit(&bias->owner, memory_order_acquire);
     bias->doubtful = false;
-    if (owner_of(bias) == self && gr_bias_enter(bias, self)) return false;
+    if (owner->thread == self && gr_bias_enter(bias, owner)) return false;
     gr_lock_take(&bias->lock);
     bias->last = self;
     bias->row = 0;
-    bias->doubtful = owner_of(bias) != 0;
-    atomic_store_explicit(&bias->owner, 0, memory_order_relaxed);
+    bias->doubtful = is_owned(bias);
+    strike_out(bias);
     return bias->doubtful;
 }
 
@@ -102,10 +126,10 @@ void gr_bias_await(struct gr_bias *bias) {
 
 void gr_bias_wait(struct gr_bias *bias) {
     const uintptr_t self = gr_thread_token();
-    if (owner_of(bias) != 0) join(); /* may be slow: not yet while others wait */
+    if (is_owned(bias)) join(); /* may be slow: not yet while others wait */
     gr_lock_take(&bias->lock);
-    if (owner_of(bias) != 0) {
-        atomic_store_explicit(&bias->owner, 0, memory_order_relaxed);
+    if (is_owned(bias)) {
+        strike_out(bias);
         gr_bias_barrier();
         expect_out(bias);
     }

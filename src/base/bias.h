@@ -3,14 +3,14 @@
  * and another one now and then.
  *
  *      owner     nobody          threads take `lock`; one that took it often enough becomes the owner
- *                a thread        it enters by a plain store, and no one else enters
+ *                a thread        it enters by a plain store in its seat, and no one else enters
  *                                another one comes: takes `lock`, strikes the owner out, has all threads
- *                                pass a barrier, waits until nobody is inside, and goes on as usual
+ *                                pass a barrier, waits until the seat is empty, and goes on as usual
  *
  *      the owner                               another thread, with `lock`
- *        inside = 1                              owner = nobody
+ *        its seat: inside = 1                    owner = nobody
  *        (nothing but the compiler's order)      barrier on every thread that runs (membarrier(2))
- *        owner is still me?  in : back out       inside is 0?  in : wait
+ *        still the owner?  in : back out         his seat: inside is 0?  in : wait
  *
  * Either the store of the owner was before its barrier, and the other thread sees it; or its look at
  * `owner` comes after it, and sees that it was struck out. So entering and leaving cost the owner no
@@ -18,6 +18,9 @@
  * thread some microseconds, and a bias is earned by so many calls in a row that this is little for each; the first
  * time in a process it costs a grace period of the kernel (20 ms), unless gr_bias_prepare was called
  * while there was one thread. Where the kernel has no such barrier, nobody ever becomes the owner.
+ *
+ * A thread that was struck out may store in its seat at any later time, to find that it is not the owner any
+ * more. So a seat is one thread's for ever. There are a few; a thread that finds none becomes no owner.
  *
  * Invariants:
  *      L2  a thread that holds `lock` is in only once nobody is the owner, or it is itself
@@ -29,15 +32,23 @@
 #include "base/lock.h"
 #include "base/thread.h"
 
+enum { GR_BIAS_SEATS = 8 };
+
+struct gr_seat {
+    uintptr_t thread;  /* gr_thread_token of the one whose it is; constant once it is not 0 */
+    atomic_int inside; /* the thread is in, or tries to be */
+};
+
 struct gr_bias {
-    _Atomic uintptr_t owner; /* gr_thread_token, 0: nobody. Changed by holders of `lock` */
-    atomic_int inside;       /* the owner is, or tries to be. Changed by the owner */
-    bool biased;             /* who is in has come as the owner. Changed by who is in */
-    bool doubtful;           /* between knock and await: the owner that was struck out may be inside */
+    _Atomic(struct gr_seat *) owner; /* the owner's seat, or `nobody`. Changed by holders of `lock` */
+    struct gr_seat *held; /* of who is in, if it came as the owner, else NULL. Changed by who is in */
     struct gr_lock lock;
+    bool doubtful;  /* between knock and await: the owner that was struck out may be inside */
     uintptr_t last; /* under lock: thread that took it last, */
     uint64_t row;   /* so often in a row; */
     uint64_t earn;  /* and makes it the owner when it is so often; UINT64_MAX: never. Constant */
+    struct gr_seat nobody;
+    struct gr_seat seat[GR_BIAS_SEATS]; /* under lock */
 };
 
 void gr_bias_init(struct gr_bias *bias, enum gr_rank rank);
@@ -49,13 +60,12 @@ void gr_bias_prepare(void);
 /* Takes it whoever is the owner, and becomes it when that is earned. */
 void gr_bias_wait(struct gr_bias *bias);
 
-/* Enters as the owner, if the thread is. */
-GR_MUST static GR_INLINE bool gr_bias_enter(struct gr_bias *bias, uintptr_t self) {
-    atomic_store_explicit(&bias->inside, 1, memory_order_relaxed);
-    atomic_signal_fence(
-        memory_order_seq_cst); /* the barrier of the other side makes it one for the processor */
-    if (GR_UNLIKELY(atomic_load_explicit(&bias->owner, memory_order_relaxed) != self)) {
-        atomic_store_explicit(&bias->inside, 0, memory_order_release);
+/* Enters as the owner, if the thread, whose seat it is, still is. */
+GR_MUST static GR_INLINE bool gr_bias_enter(struct gr_bias *bias, struct gr_seat *seat) {
+    atomic_store_explicit(&seat->inside, 1, memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst); /* the other side's barrier makes it one for the processor */
+    if (GR_UNLIKELY(atomic_load_explicit(&bias->owner, memory_order_relaxed) != seat)) {
+        atomic_store_explicit(&seat->inside, 0, memory_order_release);
         return false;
     }
     atomic_signal_fence(memory_order_seq_cst);
@@ -73,10 +83,10 @@ GR_MUST static GR_INLINE bool gr_bias_count(struct gr_bias *bias, uintptr_t self
 /* Takes it, if that needs no waiting and nobody comes or goes as the owner. Calls nothing: it is on the path of a hit. */
 GR_MUST static GR_INLINE bool gr_bias_try(struct gr_bias *bias) {
     const uintptr_t self = gr_thread_token();
-    const uintptr_t owner = atomic_load_explicit(&bias->owner, memory_order_relaxed);
-    if (GR_LIKELY(owner == self)) return gr_bias_enter(bias, self);
-    if (owner != 0 || !gr_lock_try(&bias->lock)) return false;
-    if (GR_UNLIKELY(atomic_load_explicit(&bias->owner, memory_order_relaxed) != 0 ||
+    struct gr_seat *owner = atomic_load_explicit(&bias->owner, memory_order_acquire);
+    if (GR_LIKELY(owner->thread == self)) return gr_bias_enter(bias, owner);
+    if (owner != &bias->nobody || !gr_lock_try(&bias->lock)) return false;
+    if (GR_UNLIKELY(atomic_load_explicit(&bias->owner, memory_order_relaxed) != owner ||
                     gr_bias_count(bias, self))) {
         gr_lock_undo(&bias->lock);
         return false;
@@ -89,9 +99,9 @@ static inline void gr_bias_take(struct gr_bias *bias) {
 }
 
 static GR_INLINE void gr_bias_give(struct gr_bias *bias) {
-    if (GR_LIKELY(bias->biased)) {
+    if (GR_LIKELY(bias->held != NULL)) {
         gr_lock_note_give(&bias->lock);
-        atomic_store_explicit(&bias->inside, 0, memory_order_release);
+        atomic_store_explicit(&bias->held->inside, 0, memory_order_release);
     } else {
         gr_lock_give(&bias->lock);
     }

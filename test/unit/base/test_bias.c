@@ -23,8 +23,16 @@ static bool is_possible(void) {
     return bias.earn != UINT64_MAX;
 }
 
+/* Thread that is the owner, or 0. */
 static uintptr_t owner_of(struct gr_bias *b) {
-    return atomic_load(&b->owner);
+    return atomic_load(&b->owner)->thread;
+}
+
+/* How many threads are inside as owners. */
+static int insiders(struct gr_bias *b) {
+    int sum = 0;
+    for (int i = 0; i < GR_BIAS_SEATS; i++) sum += atomic_load(&b->seat[i].inside);
+    return sum;
 }
 
 static void take_often(int times) {
@@ -59,10 +67,10 @@ START_TEST(who_takes_it_often_enough_becomes_the_owner_and_needs_the_lock_no_mor
     take_often(2);
     ck_assert_uint_eq(owner_of(&bias), is_possible() ? gr_thread_token() : 0);
     gr_bias_take(&bias);
-    ck_assert_int_eq(atomic_load(&bias.inside), is_possible());
+    ck_assert_int_eq(insiders(&bias), is_possible());
     ck_assert_int_eq(atomic_load(&bias.lock.state), !is_possible());
     gr_bias_give(&bias);
-    ck_assert_int_eq(atomic_load(&bias.inside), 0);
+    ck_assert_int_eq(insiders(&bias), 0);
     ck_assert_int_eq(atomic_load(&bias.lock.state), 0);
 }
 END_TEST
@@ -165,6 +173,73 @@ START_TEST(who_has_knocked_as_the_owner_does_not_await_himself_when_he_is_struck
 }
 END_TEST
 
+static pthread_barrier_t entered, leave;
+
+static void *become_owner_and_stay(void *unused) {
+    (void)unused;
+    take_often(2 * SOON);
+    gr_bias_take(&bias);
+    pthread_barrier_wait(&entered);
+    pthread_barrier_wait(&leave);
+    gr_bias_give(&bias);
+    return NULL;
+}
+
+START_TEST(who_was_struck_out_long_ago_fails_to_enter_and_disturbs_nobody) {
+    pthread_t owner, guest;
+    if (!is_possible()) return;
+    take_often(2 * SOON);
+    struct gr_seat *seat = atomic_load(&bias.owner);
+    pthread_barrier_init(&entered, NULL, 2);
+    pthread_barrier_init(&leave, NULL, 2);
+    ck_assert_int_eq(pthread_create(&owner, NULL, become_owner_and_stay, NULL), 0);
+    pthread_barrier_wait(&entered);
+    ck_assert(
+        !gr_bias_enter(&bias, seat)); /* as if this thread had slept since it looked at who is the owner */
+    ck_assert_int_eq(pthread_create(&guest, NULL, count_once, NULL), 0);
+    while (owner_of(&bias) != 0) sched_yield();
+    for (int i = 0; i < 100; i++) sched_yield();
+    ck_assert_int_eq(counter, 0); /* the guest waits for the owner */
+    pthread_barrier_wait(&leave);
+    pthread_join(owner, NULL);
+    pthread_join(guest, NULL);
+    ck_assert_int_eq(counter, 1);
+}
+END_TEST
+
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+
+static void *own_once_more(void *owned) {
+    pthread_mutex_lock(&turn);
+    take_often(2 * SOON);
+    *(bool *)owned = owner_of(&bias) == gr_thread_token();
+    pthread_mutex_unlock(&turn);
+    pthread_barrier_wait(&leave); /* threads that live at the same time have different tokens */
+    return NULL;
+}
+
+START_TEST(more_threads_than_seats_take_it_without_owning_it) {
+    enum { MORE = GR_BIAS_SEATS + 2 };
+    pthread_t threads[MORE];
+    bool owned[MORE];
+    int owners = 0;
+    pthread_barrier_init(&leave, NULL, MORE + 1);
+    for (int i = 0; i < MORE; i++) {
+        owned[i] = false;
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, own_once_more, &owned[i]), 0);
+    }
+    pthread_barrier_wait(&leave);
+    for (int i = 0; i < MORE; i++) {
+        pthread_join(threads[i], NULL);
+        owners += owned[i];
+    }
+    ck_assert_int_eq(owners, is_possible() ? GR_BIAS_SEATS : 0);
+    take_often(2 * SOON);
+    ck_assert_int_eq(insiders(&bias), 0);
+    ck_assert_int_eq(atomic_load(&bias.lock.state), 0);
+}
+END_TEST
+
 /* Bursts of random length: the owner changes all the time. */
 static void *count_in_bursts(void *seed) {
     uint64_t state = *(uint64_t *)seed;
@@ -191,7 +266,7 @@ START_TEST(threads_that_count_in_bursts_lose_nothing) {
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
     ck_assert_int_eq(counter, (long)THREADS * ROUNDS);
     ck_assert_int_eq(atomic_load(&bias.lock.state), 0);
-    ck_assert_int_eq(atomic_load(&bias.inside), 0);
+    ck_assert_int_eq(insiders(&bias), 0);
 }
 END_TEST
 
@@ -278,6 +353,8 @@ Suite *suite_bias(void) {
     tcase_add_test(cases, trying_waits_for_nobody_and_leaves_the_owner_what_he_owns);
     tcase_add_test(cases, another_thread_waits_until_the_owner_has_left);
     tcase_add_test(cases, who_has_knocked_as_the_owner_does_not_await_himself_when_he_is_struck_out);
+    tcase_add_test(cases, who_was_struck_out_long_ago_fails_to_enter_and_disturbs_nobody);
+    tcase_add_test(cases, more_threads_than_seats_take_it_without_owning_it);
     tcase_add_test(cases, threads_that_count_in_bursts_lose_nothing);
     tcase_add_test(cases, who_takes_all_of_them_finds_every_owner_outside);
 #if GR_CHECK > 0

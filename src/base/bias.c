@@ -28,26 +28,26 @@ static long membarrier(int command) {
     return syscall(SYS_membarrier, command, 0, 0);
 }
 
-/* A grace period of the kernel if there are several threads, and the first time. */
-static void join(void) {
-    (void)membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
+/* The process may use the barrier from now on. A grace period of the kernel the first time, if there are several
+ * threads. */
+static bool join(void) {
+    return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
 }
 
 void gr_bias_prepare(void) {
 #ifdef SINGLE_THREADED
-    if (SINGLE_THREADED) join();
+    if (SINGLE_THREADED) (void)join();
 #endif
 }
 
 static void rest(long ns) {
-    const struct timespec nap = {.tv_nsec = ns};
-    nanosleep(&nap, NULL);
+    struct timespec nap = {.tv_nsec = ns};
+    while (nanosleep(&nap, &nap) != 0) {}
 }
 
 void gr_bias_barrier(void) {
     if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0) return;
-    join();
-    if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0) return;
+    if (join() && membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0) return; /* a forked child */
     if (membarrier(MEMBARRIER_CMD_GLOBAL) == 0) return;
     rest(10000000); /* the kernel took back what it had granted; by now no store is on its way any more */
 }
@@ -80,7 +80,7 @@ static struct gr_seat *seat_of(struct gr_bias *bias, uintptr_t thread) {
 static void lean(struct gr_bias *bias, uintptr_t self) {
     struct gr_seat *seat = seat_of(bias, self);
     bias->row = 0;
-    if (!seat) return;
+    if (!seat || !join()) return; /* nobody else has come for long: nobody waits */
     bias->held = seat;
     atomic_store_explicit(&seat->inside, 1, memory_order_relaxed);
     atomic_store_explicit(&bias->owner, seat, memory_order_release);
@@ -113,8 +113,8 @@ bool gr_bias_knock(struct gr_bias *bias) {
     bias->doubtful = false;
     if (owner->thread == self && gr_bias_enter(bias, owner)) return false;
     gr_lock_take(&bias->lock);
+    if (bias->last != self) bias->row = 0;
     bias->last = self;
-    bias->row = 0;
     bias->doubtful = is_owned(bias);
     strike_out(bias);
     return bias->doubtful;
@@ -126,7 +126,6 @@ void gr_bias_await(struct gr_bias *bias) {
 
 void gr_bias_wait(struct gr_bias *bias) {
     const uintptr_t self = gr_thread_token();
-    if (is_owned(bias)) join(); /* may be slow: not yet while others wait */
     gr_lock_take(&bias->lock);
     if (is_owned(bias)) {
         strike_out(bias);

@@ -15,8 +15,8 @@
  * Either the store of the owner was before its barrier, and the other thread sees it; or its look at
  * `owner` comes after it, and sees that it was struck out. So entering and leaving cost the owner no
  * locked instruction, of which a pair of calls would need two, half of its time. To take over costs the other
- * thread some microseconds, and a bias is earned by so many calls in a row that this is little for each; the first
- * time in a process it costs a grace period of the kernel (20 ms), unless gr_bias_prepare was called
+ * thread some microseconds, and a bias is earned by so many calls in a row that this is little for each. The
+ * first owner of a process waits for a grace period of the kernel (20 ms), unless gr_bias_prepare was called
  * while there was one thread. Where the kernel has no such barrier, nobody ever becomes the owner.
  *
  * A thread that was struck out may store in its seat at any later time, to find that it is not the owner any
@@ -25,7 +25,8 @@
  * Invariants:
  *      L2  a thread that holds `lock` is in only once nobody is the owner, or it is itself
  *
- * Ranks and sleeping are those of the lock inside (lock.h). */
+ * Ranks and sleeping are those of the lock inside (lock.h). It is not recursive; in a thread that takes it twice only
+ * checking builds notice. */
 #ifndef GR_BASE_BIAS_H
 #define GR_BASE_BIAS_H
 
@@ -45,16 +46,15 @@ struct gr_bias {
     struct gr_lock lock;
     bool doubtful;  /* between knock and await: the owner that was struck out may be inside */
     uintptr_t last; /* under lock: thread that took it last, */
-    uint64_t row;   /* so often in a row; */
-    uint64_t earn;  /* and makes it the owner when it is so often; UINT64_MAX: never. Constant */
+    uint64_t row;   /* so often again in a row; */
+    uint64_t earn;  /* and that makes it the owner when it is so often; UINT64_MAX: never. Constant */
     struct gr_seat nobody;
     struct gr_seat seat[GR_BIAS_SEATS]; /* under lock */
 };
 
 void gr_bias_init(struct gr_bias *bias, enum gr_rank rank);
 
-/* While the process has one thread, what would be slow when a bias is taken away for the first time is quick. Later
- * this does nothing. */
+/* While the process has one thread, what the first owner would wait for is quick. Later this does nothing. */
 void gr_bias_prepare(void);
 
 /* Takes it whoever is the owner, and becomes it when that is earned. */
@@ -65,7 +65,7 @@ GR_MUST static GR_INLINE bool gr_bias_enter(struct gr_bias *bias, struct gr_seat
     atomic_store_explicit(&seat->inside, 1, memory_order_relaxed);
     atomic_signal_fence(memory_order_seq_cst); /* the other side's barrier makes it one for the processor */
     if (GR_UNLIKELY(atomic_load_explicit(&bias->owner, memory_order_relaxed) != seat)) {
-        atomic_store_explicit(&seat->inside, 0, memory_order_release);
+        atomic_store_explicit(&seat->inside, 0, memory_order_release); /* may be the 0 that others wait for */
         return false;
     }
     atomic_signal_fence(memory_order_seq_cst);

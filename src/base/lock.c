@@ -11,10 +11,12 @@
 
 /* Who waits: these, and below them the number of sleepers.
  *      COMING   the watch is on its way to a sleeper; then there is one, and it is watched
- *      HEIR     the next give passes the lock on; nobody takes the watch meanwhile */
+ *      HEIR     the next give passes the lock on; nobody takes the watch meanwhile
+ *      LENT     there is a watcher besides, who gets the watch back when the heir is done */
 #define WATCHED (1u << 31)
 #define COMING (1u << 30)
 #define HEIR (1u << 29)
+#define LENT (1u << 28)
 
 enum { FREE, HELD, PASSED };
 
@@ -73,13 +75,19 @@ static bool watch(struct gr_lock *lock, bool sleeper) {
     return mine;
 }
 
-/* Takes it, as the heir; false if there is one already. A watcher that loses its watch to this still ends a
- * watch when it is done, which may be another's: that costs a wake-up. */
+/* Takes it, as the heir; false if there is one already. */
 static bool inherit(struct gr_lock *lock) {
-    if (atomic_fetch_or_explicit(&lock->waiting, HEIR, memory_order_relaxed) & HEIR) return false;
-    atomic_fetch_and_explicit(&lock->waiting, ~(WATCHED | COMING), memory_order_relaxed);
+    unsigned seen = atomic_load_explicit(&lock->waiting, memory_order_relaxed), next;
+    do {
+        if (seen & HEIR) return false;
+        next = (seen & ~(WATCHED | COMING)) | HEIR | ((seen & (WATCHED | COMING)) == WATCHED ? LENT : 0);
+    } while (!atomic_compare_exchange_weak_explicit(&lock->waiting, &seen, next, memory_order_relaxed,
+                                                    memory_order_relaxed));
     while (!spin(lock, WATCH, true)) nap(&lock->state, HELD);
-    atomic_fetch_and_explicit(&lock->waiting, ~HEIR, memory_order_relaxed);
+    do {
+        next = (seen & ~(HEIR | LENT)) | (seen & LENT ? WATCHED : 0);
+    } while (!atomic_compare_exchange_weak_explicit(&lock->waiting, &seen, next, memory_order_relaxed,
+                                                    memory_order_relaxed));
     return true;
 }
 
@@ -87,7 +95,7 @@ void gr_lock_wait(struct gr_lock *lock) {
     uint64_t since = 0;
     for (bool sleeper = false;; sleeper = true) {
         bool watching = watch(lock, sleeper), taken = spin(lock, watching ? WATCH : GLANCE, false);
-        if (watching) atomic_fetch_and_explicit(&lock->waiting, ~WATCHED, memory_order_relaxed);
+        if (watching) atomic_fetch_and_explicit(&lock->waiting, ~(WATCHED | LENT), memory_order_relaxed);
         if (taken) return;
         uint64_t now = gr_clock_ns();
         if (since == 0) since = now;

@@ -80,7 +80,7 @@ static inline void gr_lock_take(struct gr_lock *lock) {
     gr_lock_note_take(lock);
 }
 
-/* Gives back what trying took. Nobody is woken: the caller takes it again at once. */
+/* Gives back what trying took, where the caller goes on to take it in another way: whoever waits is seen to then. */
 static inline void gr_lock_undo(struct gr_lock *lock) {
     gr_lock_note_give(lock);
     atomic_store_explicit(&lock->state, 0, memory_order_release);

@@ -16,6 +16,7 @@ enum { THREADS = 8, ROUNDS = 10000, CROWD = 16, TURNS = 200, MS = 1000000 };
 #define WATCHED (1u << 31)
 #define COMING (1u << 30)
 #define HEIR (1u << 29)
+#define LENT (1u << 28)
 enum { PASSED = 2 };
 
 static struct gr_lock lock;
@@ -207,6 +208,26 @@ START_TEST(a_give_passes_the_lock_to_the_heir_and_to_nobody_else) {
 }
 END_TEST
 
+START_TEST(an_heir_lets_nobody_take_the_watch_and_gives_it_back_to_the_watcher) {
+    for (int watched = 0; watched < 2; watched++) {
+        pthread_t thread;
+        int order = 0;
+        gr_lock_init(&lock, GR_RANK_POOL);
+        counter = 0;
+        gr_lock_take(&lock);
+        atomic_store(&lock.waiting, WATCHED);
+        ck_assert_int_eq(pthread_create(&thread, NULL, take_once, &order), 0);
+        while (!(waiting() & HEIR)) sched_yield();
+        ck_assert_uint_eq(waiting(), HEIR | LENT);
+        if (!watched) atomic_fetch_and(&lock.waiting, ~(WATCHED | LENT)); /* it has given up meanwhile */
+        gr_lock_give(&lock);
+        pthread_join(thread, NULL);
+        ck_assert_int_eq(order, 1);
+        ck_assert_uint_eq(waiting(), watched ? WATCHED : 0);
+    }
+}
+END_TEST
+
 /* The holder takes the lock again at once: to find it free by looking now and then is luck. */
 START_TEST(who_waits_for_long_gets_a_lock_that_is_never_free) {
     enum { TRIES = 4, GIVES = 40 };
@@ -342,6 +363,7 @@ Suite *suite_lock(void) {
     tcase_add_test(cases, a_sleeper_whose_wake_up_was_lost_comes_by_itself);
     tcase_add_test(cases, a_sleeper_comes_by_itself_when_the_watcher_does_not_run);
     tcase_add_test(cases, a_give_passes_the_lock_to_the_heir_and_to_nobody_else);
+    tcase_add_test(cases, an_heir_lets_nobody_take_the_watch_and_gives_it_back_to_the_watcher);
     tcase_add_test(cases, who_waits_for_long_gets_a_lock_that_is_never_free);
     tcase_add_test(cases, all_of_a_crowd_get_their_turns);
     tcase_add_test(cases, a_lock_that_nobody_holds_costs_no_system_call);

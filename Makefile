@@ -102,7 +102,7 @@ first := $(filter deps,$(MAKECMDGOALS))
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: all lib tool man deps bench bench-programs bench-latency bench-growth bench-capture bench-peer bench-peer-programs guard \
-        check test unit prop soak mutants fault fuzz fuzz-corpus abi tool-check page-check doc-check check-install snapshot-check gpu-check gpu-history gpu-programs asan ubsan \
+        check test unit prop soak mutants model fault fuzz fuzz-corpus abi tool-check page-check doc-check check-install snapshot-check gpu-check gpu-history gpu-programs asan ubsan \
         tsan valgrind cov lint layers lint-size lint-ledger lint-options lint-symbols lint-cppcheck format format-check \
         install uninstall clean dist help FORCE
 
@@ -234,7 +234,7 @@ guard: $(B)/bench/guard ## Instructions of the main shapes under callgrind, held
 
 # ---- testing ----------------------------------------------------------------------------------
 
-check: unit prop fault fuzz-corpus snapshot-check abi tool-check doc-check check-install ## Run every test that needs no GPU.
+check: unit prop fault model fuzz-corpus snapshot-check abi tool-check doc-check check-install ## Run every test that needs no GPU.
 test: check ## The same as check.
 
 # The address sanitizer guesses where the thread-local storage of loaded libraries lies, and crashes when it
@@ -256,6 +256,9 @@ soak: $(B)/test/prop/runner ## Run ten million random programs over all cores (P
 
 mutants: ## Break the rules of stream order one by one and expect the random programs to find it.
 	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS)' MUTANT='$(MUTANT)' test/mutation/run.sh $(abspath build/mutants)
+
+model: $(B)/test/model/bias ## Explore all interleavings of a model of the biased lock (ARGS=-t: how its faults go wrong).
+	@$< $(ARGS)
 
 fault: $(B)/test/fault/runner $(fakes) ## Fail every driver call and every host allocation in turn.
 	@$(run) $<
@@ -295,6 +298,9 @@ $(eval $(call runner,fault,$(wrap)))
 
 fuzz-corpus: $(fuzz_names:%=$(B)/test/fuzz/plain_%) ## Run the fuzz targets over their corpus and a few changes of it.
 	@for n in $(fuzz_names); do $(run) $(B)/test/fuzz/plain_$$n test/fuzz/corpus/$$n $(or $(CHANGES),2000) || exit 1; done
+
+$(B)/test/model/bias: $(call objects,$(wildcard test/model/*.c))
+	$(call say,LD)$(CC) $(cflags) $(LDFLAGS) $^ -o $@
 
 # Links what the tests link, but for Check.
 fuzz_link = $(CC) $(cflags) $(LDFLAGS) $(filter %.o,$^) $(static) $(libs) -lm $(zlib) -o $@

@@ -103,7 +103,7 @@ first := $(filter deps,$(MAKECMDGOALS))
 .SECONDARY:
 .PHONY: all lib tool man deps bench bench-programs bench-latency bench-growth bench-capture bench-peer bench-peer-programs guard \
         check test unit prop soak mutants model fault fuzz fuzz-corpus abi tool-check page-check doc-check check-install snapshot-check gpu-check gpu-history gpu-programs asan ubsan \
-        tsan valgrind cov lint layers lint-size lint-ledger lint-options lint-symbols lint-cppcheck format format-check \
+        tsan valgrind cov lint layers lint-size lint-ledger lint-options lint-mutants lint-symbols lint-cppcheck format format-check \
         install uninstall clean dist help FORCE
 
 # ---- building ---------------------------------------------------------------------------------
@@ -402,7 +402,7 @@ cov: ## Run the tests with coverage; the table goes to build/cov/coverage.txt.
 
 # ---- rules of the house -----------------------------------------------------------------------
 
-lint: layers lint-size lint-ledger lint-options lint-symbols format-check lint-cppcheck ## Check every rule of CONTRIBUTING.md that a program can check.
+lint: layers lint-size lint-ledger lint-options lint-mutants lint-symbols format-check lint-cppcheck ## Check every rule of CONTRIBUTING.md that a program can check.
 
 layers: ## Check that includes follow src/LAYERS.
 	@awk -f test/lint/layers.awk src/LAYERS $(call files,src,%.c %.h %.def)
@@ -419,6 +419,9 @@ lint-ledger:
 # Every key has a row in doc/options.md with a test that exists, and there is no other row.
 lint-options:
 	@$(option_records) | awk -v format=keys -f doc/options.awk | test/lint/options.sh doc/options.md $(call files,test,%.c)
+
+lint-mutants: ## Every mutant fits the code that it is to break.
+	@test/mutation/fit.sh
 
 lint-symbols: $(shared)
 	@test/lint/symbols.sh $(shared)

@@ -365,7 +365,6 @@ Suite *suite_reclaim(void) {
     tcase_add_test(cases, memory_under_pending_work_is_waited_for_and_only_then_moved);
     tcase_add_test(cases, memory_that_is_known_idle_goes_before_memory_that_must_be_waited_for);
     tcase_add_test(cases, moving_stops_when_enough_is_free);
-    tcase_add_test(cases, large_blocks_of_random_sizes_cease_to_move_where_there_is_room);
     tcase_add_test(cases, a_small_growth_brings_more_and_if_it_cannot_what_is_asked_for);
     tcase_add_test(cases, holes_between_live_blocks_of_the_pool_itself_are_used_first);
     tcase_add_test(cases, a_block_that_fits_is_passed_over_where_growing_keeps_more_from_moving);
@@ -380,5 +379,9 @@ Suite *suite_reclaim(void) {
     tcase_add_test(cases, a_stream_that_was_destroyed_does_not_keep_its_memory);
     tcase_add_test(cases, a_stream_with_the_value_of_a_destroyed_one_is_ordered_after_its_work);
     suite_add_tcase(suite, cases);
+    TCase *large = tcase_create("much traffic");
+    tcase_set_tags(large, "large");
+    tcase_add_test(large, large_blocks_of_random_sizes_cease_to_move_where_there_is_room);
+    suite_add_tcase(suite, large);
     return suite;
 }

@@ -2,7 +2,7 @@
  * A small mutex for the hit path, with ranks.
  *
  *      state     0 free, 1 held, 2 passed: held for the heir, who is to look yet
- *      waiting   [ watched | coming | heir | sleepers ]      greater than 0, as a signed number: to be woken
+ *      waiting   [ watched | coming | heir | lent | sleepers ]      greater than 0, as a signed number: to be woken
  *
  *      take --> held? --> nobody watches: takes the watch, spins long --+--> takes it
  *                     |   else: a glance -------------------------------+

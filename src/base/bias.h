@@ -23,7 +23,7 @@
  * more. So a seat is one thread's for ever. There are a few; a thread that finds none becomes no owner.
  *
  * Invariants:
- *      L2  a thread that holds `lock` is in only once nobody is the owner, or it is itself
+ *      L2  a thread that came by `lock` is in only while nobody is the owner (asserted as it leaves)
  *
  * Ranks and sleeping are those of the lock inside (lock.h). It is not recursive; in a thread that takes it twice only
  * checking builds notice. */
@@ -103,6 +103,7 @@ static GR_INLINE void gr_bias_give(struct gr_bias *bias) {
         gr_lock_note_give(&bias->lock);
         atomic_store_explicit(&bias->held->inside, 0, memory_order_release);
     } else {
+        GR_ASSERT(atomic_load_explicit(&bias->owner, memory_order_relaxed) == &bias->nobody, "L2");
         gr_lock_give(&bias->lock);
     }
 }

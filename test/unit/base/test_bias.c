@@ -326,6 +326,18 @@ START_TEST(who_takes_all_of_them_finds_every_owner_outside) {
 END_TEST
 
 #if GR_CHECK > 0
+static void leave_while_another_owns(void *seat) {
+    gr_bias_take(&bias);
+    atomic_store(&bias.owner, seat);
+    gr_bias_give(&bias);
+}
+
+START_TEST(who_came_by_the_lock_and_leaves_while_another_is_the_owner_breaks_l2) {
+    ck_assert(!fixture_aborts(leave_while_another_owns, &bias.nobody));
+    ck_assert(fixture_aborts(leave_while_another_owns, &bias.seat[1]));
+}
+END_TEST
+
 static void take_in_falling_rank(void *unused) {
     struct gr_lock leaf;
     (void)unused;
@@ -358,6 +370,7 @@ Suite *suite_bias(void) {
     tcase_add_test(cases, threads_that_count_in_bursts_lose_nothing);
     tcase_add_test(cases, who_takes_all_of_them_finds_every_owner_outside);
 #if GR_CHECK > 0
+    tcase_add_test(cases, who_came_by_the_lock_and_leaves_while_another_is_the_owner_breaks_l2);
     tcase_add_test(cases, the_owner_keeps_to_the_ranks_as_well);
 #endif
     suite_add_tcase(suite, cases);

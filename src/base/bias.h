@@ -14,7 +14,7 @@
  *
  * Either the store of the owner was before its barrier, and the other thread sees it; or its look at
  * `owner` comes after it, and sees that it was struck out. So entering and leaving cost the owner no
- * locked instruction, of which a pair of calls would need two, half of its time. To take over costs the other
+ * locked instruction, of which a pair of calls would need two, on some processors half of its time. To take over costs the other
  * thread some microseconds, and a bias is earned by so many calls in a row that this is little for each. The
  * first owner of a process waits for a grace period of the kernel (20 ms), unless gr_bias_prepare was called
  * while there was one thread. Where the kernel has no such barrier, nobody ever becomes the owner.

@@ -6,9 +6,11 @@
 #ifndef GR_BASE_THREAD_H
 #define GR_BASE_THREAD_H
 
-#include <pthread.h>
-
 #include "base/base.h"
+
+#if !defined(__x86_64__) && !defined(__aarch64__)
+#include <pthread.h>
+#endif
 
 /* Of the calling thread: from 1, never used again. */
 uint64_t gr_thread_number(void);

@@ -2,11 +2,11 @@
  * The ledger: settling the peaks of blocks, the figures of memory, reading both. */
 #include "ledger/ledger.h"
 
-#include <pthread.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/host.h"
+#include "base/thread.h"
 
 static struct gr_account *account_of(struct gr_list *link) {
     return GR_CONTAINER(link, struct gr_account, link);
@@ -189,7 +189,7 @@ static bool is_due(const struct gr_ledger *ledger) {
 }
 
 void gr_ledger_settle(struct gr_ledger *ledger, const struct gr_tally *hungry) {
-    const uintptr_t self = (uintptr_t)pthread_self();
+    const uintptr_t self = gr_thread_token();
     struct gr_account *account = hungry->account;
     bool alone = atomic_load_explicit(&ledger->settler, memory_order_relaxed) == self;
     if (!alone) {

@@ -51,7 +51,7 @@ struct gr_ledger {
     int64_t gone_up[GR_CLASSES][GR_FIGURES]; /* totals of accounts that were removed */
     int64_t gone_down[GR_CLASSES][GR_FIGURES];
     uint64_t settled;                /* how often */
-    atomic_uintptr_t settler;        /* thread that settled last; read without the lock, */
+    atomic_uintptr_t settler;        /* token of the thread that settled last; read without the lock, */
     atomic_uint_fast64_t settled_ns; /* as is when that was (base/clock.h) */
     /* under the miss lock */
     int64_t memory_up[GR_CLASSES][GR_MEMORY_FIGURES];

@@ -336,7 +336,7 @@ int granary_trim(granary *g, size_t keep_bytes, size_t *released) {
     gr_heap_complete(g, gr_defer_reap(&g->defer));
     if (history) before = gr_history_enter(history, true, __builtin_return_address(0));
     gr_lock_take(&g->miss);
-    int status = gr_reclaim_trim(g, keep_bytes, &freed);
+    int status = gr_reclaim_trim(g, keep_bytes, false, &freed);
     gr_lock_give(&g->miss);
     if (history) gr_stacks_leave(before);
     if (released) *released = freed;

@@ -289,7 +289,8 @@ GRANARY_API int granary_record_stream(granary *g, void *ptr, granary_stream stre
  * Driver: never.  Capture: allowed.  Fails: INVALID, UNKNOWN_POINTER. */
 GRANARY_API int granary_size_of(granary *g, const void *ptr, size_t *out);
 
-/* Gives idle memory back to the driver until at most keep_bytes are reserved, or all of it with 0.
+/* Gives idle memory back to the driver until at most keep_bytes are reserved, or all of it with 0. The addresses of a
+ * stream's pool stay reserved, which holds no memory, while half of the address space of the handle is left.
  * Waits for the streams that own it. released may be NULL.
  * Driver: always.  Capture: refused (BUSY).  Fails: INVALID, BUSY, DRIVER, LOST. */
 GRANARY_API int granary_trim(granary *g, size_t keep_bytes, size_t *released);

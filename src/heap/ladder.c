@@ -167,7 +167,7 @@ static enum step trim(granary *g, struct gr_request *r) {
     if (g->reclaim == GRANARY_RECLAIM_OFF) return NEXT;
     gr_growth_try(r, GRANARY_RUNG_TRIM);
     size_t ranges = g->ranges;
-    int status = gr_reclaim_trim(g, 0, &released);
+    int status = gr_reclaim_trim(g, 0, addresses, &released);
     if (status == GRANARY_LOST) return done(r, status);
     return released > 0 || g->ranges < ranges ? AGAIN : NEXT;
 }

@@ -286,8 +286,9 @@ static int trim_pool(granary *g, struct gr_pool *pool, size_t keep) {
     return status;
 }
 
-void gr_reclaim_close_empty(granary *g, struct gr_pool *pool) {
-    for (size_t s = pool->segment_count; s-- > 0;) {
+/* Ranges that are one single hole go, as long as more than `stay` segments are left. */
+static void close_empty(granary *g, struct gr_pool *pool, size_t stay) {
+    for (size_t s = pool->segment_count; s-- > 0 && pool->segment_count > stay;) {
         struct gr_segment *segment = pool->segments[s];
         gr_pool_lock(pool);
         bool empty = segment->first->state == GR_BLOCK_HOLE && !segment->first->next;
@@ -296,7 +297,16 @@ void gr_reclaim_close_empty(granary *g, struct gr_pool *pool) {
     }
 }
 
-int gr_reclaim_trim(granary *g, size_t keep, size_t *released) {
+void gr_reclaim_close_empty(granary *g, struct gr_pool *pool) {
+    close_empty(g, pool, 0);
+}
+
+/* A pool that will hardly be used again keeps nothing. */
+static bool keeps_range(const granary *g, const struct gr_heap *heap, const struct gr_route *route) {
+    return heap == &g->own && !atomic_load(&route->stream->dead) && gr_sizing_keeps_range(g->address_bytes);
+}
+
+int gr_reclaim_trim(granary *g, size_t keep, bool addresses, size_t *released) {
     size_t before = gr_heap_held(g);
     int status = GRANARY_OK;
     *released = 0;
@@ -306,13 +316,14 @@ int gr_reclaim_trim(granary *g, size_t keep, size_t *released) {
         gr_extents_flush(&g->extents, g->extents.cached - gr_min(g->extents.cached, surplus));
     }
     GR_HEAP_FOR(heap, g) {
-        if (!gr_reclaim_allowed(heap) || gr_heap_held(g) <= keep || !prove_heap(g, heap)) continue;
+        bool enough = gr_heap_held(g) <= keep && !addresses;
+        if (!gr_reclaim_allowed(heap) || enough || !prove_heap(g, heap)) continue;
         GR_ROUTE_FOR(route, heap)
             for (int c = 0; c < GR_POOLS; c++) {
                 struct gr_pool *pool = gr_heap_pool(route, c);
                 if (!pool) continue;
                 if (status == GRANARY_OK) status = trim_pool(g, pool, keep);
-                gr_reclaim_close_empty(g, pool);
+                close_empty(g, pool, !addresses && keeps_range(g, heap, route) ? 1 : 0);
             }
     }
     gr_private_sweep(g);

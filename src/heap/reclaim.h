@@ -48,8 +48,10 @@ size_t gr_reclaim_collect(granary *g);
 void gr_reclaim_uncached(granary *g);
 
 /* Everything idle goes back to the driver until at most keep bytes are held. Empty ranges are given
- * up as well. Returns OK, BUSY while a capture is open, or the first refusal. */
-GR_MUST int gr_reclaim_trim(granary *g, size_t keep, size_t *released);
+ * up as well; but for the last one of a pool of the own heap, which stays while addresses are plenty
+ * (gr_sizing_keeps_range) unless `addresses` are what is wanted. Returns OK, BUSY while a capture is open, or the
+ * first refusal. */
+GR_MUST int gr_reclaim_trim(granary *g, size_t keep, bool addresses, size_t *released);
 
 /* One piece of memory that is known to be idle, or cached, goes back to the driver, without waiting, while
  * more than keep bytes are held; nothing of classic segments. Returns bytes, 0 when there is none. */

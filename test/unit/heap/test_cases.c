@@ -148,7 +148,8 @@ START_TEST(case_13_what_is_created_is_released) {
         fixture_free(g, fixture_alloc(g, 64 * GR_MIB, NULL));
         ck_assert_uint_eq(fixture_trim(g, 0), 64 * GR_MIB);
         struct granary_sim_held held = fixture_held();
-        ck_assert_uint_eq(held.handles + held.mappings + held.allocations + held.reservations, 0);
+        ck_assert_uint_eq(held.handles + held.mappings + held.allocations, 0);
+        ck_assert_uint_le(held.reservations, 1); /* the range of the pool, for the next time */
     }
     ck_assert_uint_eq(calls(GR_ENTRY_cuMemCreate) - creates, calls(GR_ENTRY_cuMemRelease) - releases);
     ck_assert_uint_eq(calls(GR_ENTRY_cuMemAlloc) - allocs, calls(GR_ENTRY_cuMemFree) - frees);
@@ -238,7 +239,8 @@ START_TEST(case_16_a_hundred_streams_on_eight_devices_find_addresses) {
         for (int k = 0; k < STREAMS; k++)
             for (int c = 0; c < 2; c++) fixture_free(handles[d], blocks[d][k][c]);
         (void)fixture_trim(handles[d], 0);
-        ck_assert_int_eq(fixture_stats(handles[d]).reserved_address_bytes, 0);
+        ck_assert_int_le(fixture_stats(handles[d]).reserved_address_bytes,
+                         (int64_t)GR_SIZING_ADDRESS_BUDGET / 2);
         for (int k = 0; k < STREAMS; k++)
             ck_assert_int_eq(granary_stream_destroy(handles[d], streams[d][k]), GRANARY_OK);
         fixture_close_handle(handles[d]);

@@ -262,7 +262,7 @@ END_TEST
 
 /* ---- trim ------------------------------------------------------------------------------------- */
 
-START_TEST(trimming_gives_all_idle_memory_and_empty_ranges_back) {
+START_TEST(trimming_gives_all_idle_memory_back_and_keeps_a_range_for_each_pool) {
     open_with(manual_64_mib);
     void *p = fixture_alloc(g, 20 * GR_MIB, a), *q = fixture_alloc(g, 1000, b);
     use(a, p, 20 * GR_MIB, 1);
@@ -270,14 +270,64 @@ START_TEST(trimming_gives_all_idle_memory_and_empty_ranges_back) {
     ck_assert_uint_eq(fixture_trim(g, 0), 20 * GR_MIB);
     struct granary_stats s = fixture_stats(g);
     ck_assert_int_eq(s.reserved_bytes.all.current, 2 * GR_MIB);
-    ck_assert_int_eq(s.ranges, 1); /* the one with the live block */
-    ck_assert_uint_eq(fixture_held().reservations, 1);
+    ck_assert_int_eq(s.ranges, 2);
+    ck_assert_uint_eq(fixture_held().reservations, 2);
     ck_assert_uint_eq(fixture_held().handle_bytes, 2 * GR_MIB);
     fixture_free(g, q);
     ck_assert_uint_eq(fixture_trim(g, 0), 2 * GR_MIB);
-    ck_assert_int_eq(fixture_stats(g).reserved_address_bytes, 0);
+    ck_assert_uint_eq(fixture_held().handles + fixture_held().mappings, 0);
+    ck_assert_int_eq(fixture_stats(g).reserved_address_bytes, s.reserved_address_bytes);
     ck_assert_uint_eq(fixture_trim(g, 0), 0);
-    (void)fixture_alloc(g, 20 * GR_MIB, a); /* and it can begin again */
+    uint64_t reserves = calls(GR_ENTRY_cuMemAddressReserve);
+    ck_assert_ptr_eq(fixture_alloc(g, 20 * GR_MIB, a), p); /* and it can begin again, where it was */
+    ck_assert_uint_eq(calls(GR_ENTRY_cuMemAddressReserve), reserves);
+    close_all();
+}
+END_TEST
+
+START_TEST(trimming_leaves_no_range_to_a_stream_that_is_gone) {
+    open_with(of_64_mib);
+    granary_stream gone = fixture_stream(g);
+    fixture_free(g, fixture_alloc(g, 20 * GR_MIB, gone));
+    fixture_free(g, fixture_alloc(g, 20 * GR_MIB, a));
+    ck_assert_int_eq(granary_stream_destroy(g, gone), GRANARY_OK);
+    (void)fixture_trim(g, 0);
+    ck_assert_int_eq(fixture_stats(g).ranges, 1);
+    close_all();
+}
+END_TEST
+
+static void small_ranges(struct granary_sim_config *sim, struct granary_options *options) {
+    of_64_mib(sim, options);
+    sim->max_reserve_bytes = 16 * GR_MIB;
+}
+
+START_TEST(trimming_leaves_one_empty_range_of_several) {
+    open_with(small_ranges);
+    void *p[3];
+    for (int i = 0; i < 3; i++) p[i] = fixture_alloc(g, 12 * GR_MIB, a);
+    ck_assert_int_eq(fixture_stats(g).ranges, 3);
+    for (int i = 0; i < 3; i++) fixture_free(g, p[i]);
+    ck_assert_uint_eq(fixture_trim(g, 0), 36 * GR_MIB);
+    ck_assert_int_eq(fixture_stats(g).ranges, 1);
+    close_all();
+}
+END_TEST
+
+static void addresses_for_two(struct granary_sim_config *sim, struct granary_options *options) {
+    of_64_mib(sim, options);
+    sim->address_bytes = 2 * (64 + 8) * GR_MIB + GR_MIB; /* a range holds an eighth more than the card */
+}
+
+START_TEST(kept_ranges_go_when_addresses_run_out) {
+    open_with(addresses_for_two);
+    fixture_free(g, fixture_alloc(g, 20 * GR_MIB, a));
+    fixture_free(g, fixture_alloc(g, 20 * GR_MIB, b));
+    (void)fixture_trim(g, 0);
+    ck_assert_int_eq(fixture_stats(g).ranges, 2);
+    void *p = fixture_alloc(g, 20 * GR_MIB, NULL); /* with nothing held, and no addresses left */
+    ck_assert_int_eq(fixture_stats(g).ranges, 1);
+    fixture_free(g, p);
     close_all();
 }
 END_TEST
@@ -372,7 +422,10 @@ Suite *suite_reclaim(void) {
     tcase_add_test(cases, small_blocks_give_their_idle_granules_to_large_ones);
     tcase_add_test(cases, a_live_byte_pins_its_granule_and_no_more);
     tcase_add_test(cases, classic_segments_of_other_streams_are_given_back_before_failure);
-    tcase_add_test(cases, trimming_gives_all_idle_memory_and_empty_ranges_back);
+    tcase_add_test(cases, trimming_gives_all_idle_memory_back_and_keeps_a_range_for_each_pool);
+    tcase_add_test(cases, trimming_leaves_no_range_to_a_stream_that_is_gone);
+    tcase_add_test(cases, trimming_leaves_one_empty_range_of_several);
+    tcase_add_test(cases, kept_ranges_go_when_addresses_run_out);
     tcase_add_test(cases, trimming_to_an_amount_gives_back_no_more_than_it_must);
     tcase_add_test(cases, trimming_classic_segments_leaves_those_in_use);
     tcase_add_test(cases, trimming_while_a_stream_is_captured_spares_its_memory_and_its_capture);

@@ -309,6 +309,13 @@ START_TEST(a_reserve_is_taken_as_it_is_up_to_an_eighth_more_than_the_card) {
 }
 END_TEST
 
+START_TEST(a_range_is_kept_while_half_of_the_addresses_are_left) {
+    ck_assert(gr_sizing_keeps_range(0));
+    ck_assert(gr_sizing_keeps_range(GR_SIZING_ADDRESS_BUDGET / 2));
+    ck_assert(!gr_sizing_keeps_range(GR_SIZING_ADDRESS_BUDGET / 2 + 1));
+}
+END_TEST
+
 Suite *suite_sizing(void) {
     Suite *suite = suite_create("sizing");
     TCase *cases = tcase_create("sizing");
@@ -318,6 +325,7 @@ Suite *suite_sizing(void) {
     tcase_add_test(cases, large_segment_size_moves_the_size_of_segments_below_10_mib_and_no_other);
     tcase_add_test(cases, max_non_split_rounding_is_the_slack_of_an_oversize_request);
     tcase_add_test(cases, a_reserve_is_taken_as_it_is_up_to_an_eighth_more_than_the_card);
+    tcase_add_test(cases, a_range_is_kept_while_half_of_the_addresses_are_left);
     tcase_add_test(cases, the_constants_are_those_of_pytorch);
     tcase_add_test(cases, requests_are_rounded_up_to_512_bytes);
     tcase_add_test(cases, what_no_device_can_hold_is_refused_and_nothing_wraps);

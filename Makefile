@@ -62,7 +62,7 @@ check_libs = $$(pkg-config --libs check)
 
 files = $(sort $(foreach f,$(wildcard $1/*),$(if $(wildcard $f/.),$(call files,$f,$2),$(filter $2,$f))))
 
-lib_src := $(filter-out src/tool/%,$(call files,src,%.c))
+lib_src := $(filter-out src/tool/% src/adapter/%,$(call files,src,%.c))
 tool_src := $(wildcard src/tool/*.c)
 page_src := $(call files,src/tool/page,%)
 bench_src := $(wildcard bench/*.c)
@@ -77,11 +77,12 @@ fuzz_names := $(patsubst test/fuzz/fuzz_%.c,%,$(wildcard test/fuzz/fuzz_*.c))
 gpu_src := $(wildcard test/gpu/*.c)
 # Files whose names end with _cuda include the toolkit's cuda.h.
 abi_src := $(filter-out $(if $(CUDA_HOME),,%_cuda.c %_cuda.cpp),$(wildcard test/abi/*.c test/abi/*.cpp))
-formatted := $(call files,src,%.c %.h) $(call files,include,%.h) $(call files,test,%.c %.h %.cpp) $(call files,bench,%.c %.h)
+formatted := $(call files,src,%.c %.h %.cpp) $(call files,include,%.h) $(call files,test,%.c %.h %.cpp) $(call files,bench,%.c %.h)
 
 objects = $(patsubst %.c,$(B)/%.o,$1)
 lib_obj := $(call objects,$(lib_src))
 tool_obj := $(call objects,$(tool_src))
+torch_obj := $(B)/src/adapter/torch.o
 # What the benchmark and the tests borrow from the tool: all but its main().
 tool_part := $(filter-out $(B)/src/tool/main.o,$(tool_obj))
 bench_bin := $(addprefix $(B)/bench/,$(bench_names))
@@ -93,6 +94,7 @@ gpu_bin := $(patsubst %.c,$(B)/%,$(gpu_src))
 static := $(B)/libgranary.a
 shared := $(B)/libgranary.so.$(VERSION)
 tool := $(B)/granary
+torch := $(B)/libgranary_torch.so
 bench := $(B)/bench/fragmentation
 
 # `make -j deps check` must not compile before the packages are there.
@@ -101,10 +103,10 @@ first := $(filter deps,$(MAKECMDGOALS))
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all lib tool man deps bench bench-programs bench-latency bench-growth bench-capture bench-peer bench-peer-programs guard \
+.PHONY: all lib tool torch torch-check gpu-torch man deps bench bench-programs bench-latency bench-growth bench-capture bench-peer bench-peer-programs guard \
         check test unit prop soak mutants model fault fuzz fuzz-corpus abi tool-check page-check doc-check check-install snapshot-check gpu-check gpu-history gpu-programs asan ubsan \
         tsan valgrind cov lint layers lint-size lint-ledger lint-options lint-mutants lint-symbols lint-cppcheck format format-check \
-        install uninstall clean dist help FORCE
+        install install-torch uninstall clean dist help FORCE
 
 # ---- building ---------------------------------------------------------------------------------
 
@@ -161,6 +163,18 @@ $(shared): $(lib_obj) $(B)/lib.list src/granary.map
 	    $(LDFLAGS) $(lib_obj) $(libs) -o $@
 	@ln -sf $(@F) $(B)/libgranary.so.$(SOVERSION)
 	@ln -sf $(@F) $(B)/libgranary.so
+
+torch: $(torch) ## Build libgranary_torch.so, by which PyTorch runs on granary (needs a C++ compiler).
+
+# PyTorch brings the C++ library with it; nothing else of C++ is used.
+$(B)/src/adapter/%.o: src/adapter/%.cpp $(B)/flags | $(first)
+	@mkdir -p $(@D)
+	$(call say,CXX)$(CXX) -std=c++17 $(common) $(CXXFLAGS) -fPIC -fvisibility=hidden -DGRANARY_BUILD -c $< -o $@
+
+$(torch): $(torch_obj) $(B)/src/adapter/torch_throw.o $(static) src/adapter/torch.map
+	$(call say,LD)$(CXX) $(common) -shared -Wl,-soname,$(@F) -Wl,--version-script,src/adapter/torch.map $(zdefs) $(LDFLAGS) \
+	    $(filter %.o,$^) -Wl,--whole-archive $(static) -Wl,--no-whole-archive $(libs) -o $@
+	@cp src/adapter/granary_torch.py $(B)/granary_torch.py
 
 $(tool): $(tool_obj) $(static)
 	$(call say,LD)$(CC) $(cflags) $(LDFLAGS) $(tool_obj) $(static) $(libs) $(zlib) -o $@
@@ -234,7 +248,7 @@ guard: $(B)/bench/guard ## Instructions of the main shapes under callgrind, held
 
 # ---- testing ----------------------------------------------------------------------------------
 
-check: unit prop fault model fuzz-corpus snapshot-check abi tool-check doc-check check-install ## Run every test that needs no GPU.
+check: unit prop fault model fuzz-corpus snapshot-check abi tool-check torch-check doc-check check-install ## Run every test that needs no GPU.
 test: check ## The same as check.
 
 # The address sanitizer guesses where the thread-local storage of loaded libraries lies, and crashes when it
@@ -291,6 +305,7 @@ $(B)/test/$1/runner: $$(call objects,$$($1_src)) $(B)/test/$1/suites.o $(support
 	$$(call say,LD)$$(CC) $$(cflags) $$(LDFLAGS) $2 $$(filter %.o,$$^) $(static) $$(libs) -lm $$(check_libs) $$(zlib) -o $$@
 endef
 $(eval $(call runner,unit,))
+$(B)/test/unit/runner: $(torch_obj)
 $(eval $(call runner,prop,))
 # Every host allocation of the library goes through these two, so that the sweep can refuse it.
 wrap := $(if $(filter %/host_wrap.c,$(fault_src)),-Wl$(comma)--wrap=gr_host_take -Wl$(comma)--wrap=gr_host_give)
@@ -366,6 +381,19 @@ gpu-history: $(B)/test/gpu/history $(shared) ## Costs of history and snapshots o
 	@mkdir -p build/snapshots
 	@$< $(ARGS) build/snapshots
 	@python3 test/gpu/memory_viz.py build/snapshots $(shared) $(ARGS)
+
+torch-check: $(torch) $(B)/test/adapter/throw ## Try what PyTorch calls, and granary_torch.py, on the simulated device.
+	@$(B)/test/adapter/throw
+	@if [ $(V) != release ] && [ $(V) != debug ]; then echo "torch-check: Python cannot load a sanitizer: skipped"; \
+	elif command -v python3 >/dev/null; then PYTHONDONTWRITEBYTECODE=1 python3 test/adapter/check.py $(B); \
+	else echo "torch-check: no python3: skipped"; fi
+
+$(B)/test/adapter/throw: test/adapter/throw.cpp $(torch)
+	@mkdir -p $(@D)
+	$(call say,LD)$(CXX) -std=c++17 $(common) $(CXXFLAGS) $(LDFLAGS) $< $(torch) -Wl,-rpath,$(abspath $(B)) -o $@
+
+gpu-torch: $(torch) ## Jobs of PyTorch on granary and on its own allocator, on a GPU: the same results, and a table.
+	@$(PYTHON) test/gpu/torch_jobs.py $(B)
 
 # GPU programs do without Check: the machine may have a compiler and a driver and nothing else.
 gpu-programs: $(gpu_bin)
@@ -455,11 +483,18 @@ install: all man ## Install headers, libraries, granary.pc, the tool and its pag
 	$(INSTALL) -m 755 $(tool) $(DESTDIR)$(BINDIR)
 	$(INSTALL) -m 644 $(B)/granary-options.7 $(DESTDIR)$(MANDIR)/man7
 
-uninstall: ## Remove what install put there.
+# Both files in one folder, where granary_torch.py finds the library.
+install-torch: $(torch) ## Install what PyTorch needs, into LIBDIR/granary.
+	$(INSTALL) -d $(DESTDIR)$(LIBDIR)/granary
+	$(INSTALL) -m 755 $(torch) $(DESTDIR)$(LIBDIR)/granary
+	$(INSTALL) -m 644 src/adapter/granary_torch.py $(DESTDIR)$(LIBDIR)/granary
+
+uninstall: ## Remove what install and install-torch put there.
 	rm -f $(patsubst include/%,$(DESTDIR)$(INCLUDEDIR)/%,$(wildcard include/granary/*.h)) \
-	    $(addprefix $(DESTDIR)$(LIBDIR)/,libgranary.a libgranary.so libgranary.so.$(SOVERSION) libgranary.so.$(VERSION) pkgconfig/granary.pc) \
+	    $(addprefix $(DESTDIR)$(LIBDIR)/,libgranary.a libgranary.so libgranary.so.$(SOVERSION) libgranary.so.$(VERSION) pkgconfig/granary.pc \
+	        granary/libgranary_torch.so granary/granary_torch.py) \
 	    $(DESTDIR)$(BINDIR)/granary $(DESTDIR)$(MANDIR)/man7/granary-options.7
-	-@rmdir $(DESTDIR)$(INCLUDEDIR)/granary $(DESTDIR)$(LIBDIR)/pkgconfig 2>/dev/null || true
+	-@rmdir $(DESTDIR)$(INCLUDEDIR)/granary $(DESTDIR)$(LIBDIR)/granary $(DESTDIR)$(LIBDIR)/pkgconfig 2>/dev/null || true
 
 dist: ## Pack the committed files into build/granary-VERSION.tar.gz.
 	@mkdir -p build

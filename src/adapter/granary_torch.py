@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch on granary.
+
+    import granary_torch
+    granary_torch.enable()          # before the first CUDA tensor
+
+From then on every tensor's memory comes from granary. torch.cuda.memory_allocated and its like, memory_stats,
+memory_summary, empty_cache, set_per_process_memory_fraction, Tensor.record_stream and torch.cuda.graph go on
+working. What PyTorch allows to its own allocator only does not: torch.cuda.MemPool, torch.cuda.memory._snapshot (use
+snapshot() here), sharing of CUDA tensors between processes, and CUDA graphs made by torch.compile.
+"""
+
+import contextlib
+import ctypes
+import os
+
+__all__ = [
+    "enable", "library", "memory_stats", "reset_peak_memory_stats", "memory_summary", "empty_cache", "snapshot",
+    "record_history", "explain",
+]
+
+_library = None
+_allocator = None
+_originals = []  # (owner, name, what was there)
+
+_HOOKS = {  # method of PyTorch's allocator object: function of the library
+    "set_record_stream_fn": "granary_torch_record_stream",
+    "set_reset_fn": "granary_torch_reset",
+    "set_memory_fraction_fn": "granary_torch_fraction",
+    "set_begin_allocate_to_pool": "granary_torch_begin",
+    "set_end_allocate_to_pool_fn": "granary_torch_end",
+    "set_release_pool": "granary_torch_release",
+}
+
+_LEVELS = {"off": 0, "state": 1, "alloc": 2, "all": 3}
+
+
+class _HistoryOptions(ctypes.Structure):  # struct granary_history_options
+    _fields_ = [
+        ("struct_size", ctypes.c_size_t),
+        ("level", ctypes.c_int),
+        ("stacks", ctypes.c_int),
+        ("entries", ctypes.c_size_t),
+    ]
+
+
+def _find(path):
+    here = os.path.dirname(os.path.abspath(__file__))
+    if path is None:
+        path = os.environ.get("GRANARY_TORCH_LIBRARY")
+    if path is not None:
+        if not os.path.exists(path):
+            raise FileNotFoundError(f"granary_torch: there is no library {path}")
+        return os.path.abspath(path)
+    places = [here, os.path.join(here, "..", "..", "build", "release"), os.path.join(here, "..")]
+    for place in places:
+        path = os.path.join(place, "libgranary_torch.so")
+        if os.path.exists(path):
+            return os.path.abspath(path)
+    raise FileNotFoundError(
+        "granary_torch: libgranary_torch.so is not beside granary_torch.py; build it with `make torch`, or name it in "
+        "GRANARY_TORCH_LIBRARY")
+
+
+def _load(path):
+    lib = ctypes.CDLL(path)
+    lib.granary_torch_configure.argtypes = [ctypes.c_char_p, ctypes.c_int]
+    lib.granary_torch_expect.argtypes = [ctypes.c_int, ctypes.c_void_p]
+    lib.granary_torch_expect.restype = None
+    lib.granary_torch_handle.argtypes = [ctypes.c_int]
+    lib.granary_torch_handle.restype = ctypes.c_void_p
+    lib.granary_torch_stats.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t]
+    lib.granary_torch_failure.restype = ctypes.c_char_p
+    lib.granary_torch_close.restype = None
+    lib.granary_torch_reset.restype = None
+    lib.granary_torch_fraction.argtypes = [ctypes.c_double, ctypes.c_int]
+    lib.granary_torch_fraction.restype = None
+    lib.granary_summary.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t]
+    lib.granary_snapshot_file.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p]
+    lib.granary_reset_peaks.argtypes = [ctypes.c_void_p]
+    lib.granary_history_options_init.argtypes = [ctypes.POINTER(_HistoryOptions)]
+    lib.granary_history_options_init.restype = None
+    lib.granary_record_history.argtypes = [ctypes.c_void_p, ctypes.POINTER(_HistoryOptions)]
+    lib.granary_status_sentence.argtypes = [ctypes.c_int]
+    lib.granary_status_sentence.restype = ctypes.c_char_p
+    return lib
+
+
+def library():
+    """The loaded library. Raises RuntimeError before enable()."""
+    if _library is None:
+        raise RuntimeError("granary_torch: call enable() first")
+    return _library
+
+
+def _failure():
+    return library().granary_torch_failure().decode(errors="replace")
+
+
+def _check(status, call):
+    if status != 0:
+        raise RuntimeError(f"{call}: {library().granary_status_sentence(status).decode()}")
+
+
+def _device(device):
+    import torch
+
+    if device is None:
+        return torch.cuda.current_device()
+    if isinstance(device, int):
+        return device
+    device = torch.device(device)
+    return torch.cuda.current_device() if device.index is None else device.index
+
+
+def _handle(device):
+    handle = library().granary_torch_handle(_device(device))
+    if not handle:
+        raise RuntimeError(_failure())
+    return handle
+
+
+def enable(conf=None, path=None, _simulated=False):
+    """All CUDA memory of PyTorch comes from granary from now on.
+
+    conf: options as in GRANARY_CONF ("memory_limit:20GiB,reclaim:eager"); None: the environment, as for any granary.
+    path: libgranary_torch.so, when it is not beside this file.
+    Call it before the first CUDA tensor: PyTorch refuses later.
+    """
+    global _library, _allocator
+    import torch
+
+    if _allocator is not None:
+        raise RuntimeError("granary_torch: it is enabled already")
+    if not hasattr(torch._C, "_cuda_customAllocator"):
+        raise RuntimeError(f"granary_torch: PyTorch {torch.__version__} has no pluggable CUDA allocator")
+    path = _find(path)
+    lib = _load(path)
+    if lib.granary_torch_configure(None if conf is None else conf.encode(), int(_simulated)) != 0:
+        raise ValueError(lib.granary_torch_failure().decode(errors="replace"))
+
+    wrapper = torch.cuda.memory.CUDAPluggableAllocator(path, "granary_torch_alloc", "granary_torch_free")
+    inner = wrapper._allocator
+    missing = [name for name in _HOOKS if not hasattr(inner, name)]
+    if missing:
+        raise RuntimeError(f"granary_torch: PyTorch {torch.__version__} is too old: its allocator lacks {missing[0]}")
+    for setter, function in _HOOKS.items():
+        getattr(inner, setter)(ctypes.cast(getattr(lib, function), ctypes.c_void_p).value)
+    torch.cuda.memory.change_current_allocator(wrapper)
+    _library, _allocator = lib, wrapper
+    _patch(torch)
+
+
+def _replace(owner, name, function):
+    if hasattr(owner, name):
+        _originals.append((owner, name, getattr(owner, name)))
+        setattr(owner, name, function)
+
+
+def _patch(torch):
+    """PyTorch asks its own allocator for figures, and tells nobody of which stream a capture is."""
+    memory = torch.cuda.memory
+    for name, function in (
+        ("memory_stats", memory_stats),
+        ("reset_peak_memory_stats", reset_peak_memory_stats),
+        ("memory_summary", memory_summary),
+    ):
+        for owner in (memory, torch.cuda):
+            _replace(owner, name, function)
+
+    graph = torch.cuda.CUDAGraph
+    begin = graph.capture_begin
+
+    def capture_begin(self, *args, **kwargs):
+        _library.granary_torch_expect(1, torch.cuda.current_stream().cuda_stream)
+        try:
+            return begin(self, *args, **kwargs)
+        finally:
+            _library.granary_torch_expect(0, None)
+
+    _replace(graph, "capture_begin", capture_begin)
+
+
+def memory_stats(device=None):
+    """A dict of figures with PyTorch's names; those of granary alone begin with "granary."."""
+    device = _device(device)
+    room = 8192
+    while True:
+        text = ctypes.create_string_buffer(room)
+        length = library().granary_torch_stats(device, text, room)
+        if length < 0:
+            raise RuntimeError(_failure())
+        if length < room:
+            break
+        room = length + 1
+    pairs = (line.split() for line in text.value.decode().splitlines())
+    return {name: int(value) for name, value in pairs}
+
+
+def reset_peak_memory_stats(device=None):
+    """Every peak is set to the current value."""
+    _check(library().granary_reset_peaks(_handle(device)), "granary_reset_peaks")
+
+
+def memory_summary(device=None, abbreviated=False):
+    """The table of torch.cuda.memory_summary, and below it what granary counts more."""
+    text = ctypes.create_string_buffer(8192)  # GRANARY_SUMMARY_ROOM
+    _check(library().granary_summary(_handle(device), int(abbreviated), text, len(text)), "granary_summary")
+    return text.value.decode()
+
+
+def empty_cache():
+    """Idle memory goes back to the driver, for other processes."""
+    library().granary_torch_reset()
+
+
+def snapshot(path, device=None):
+    """Writes what pytorch.org/memory_viz and `granary report` show; JSON when path ends with .json."""
+    form = 1 if str(path).endswith(".json") else 0
+    status = library().granary_snapshot_file(_handle(device), form, os.fspath(path).encode())
+    if status != 0:
+        raise OSError(f"granary_torch: no snapshot in {path}: "
+                      f"{library().granary_status_sentence(status).decode()}")
+
+
+def record_history(level="all", entries=None, device=None):
+    """From now on events are remembered for snapshot(): "off", "state", "alloc" or "all"."""
+    if level not in _LEVELS:
+        raise ValueError(f"granary_torch: level {level!r} is not one of {', '.join(_LEVELS)}")
+    options = _HistoryOptions()
+    library().granary_history_options_init(ctypes.byref(options))
+    options.level = _LEVELS[level]
+    if entries is not None:
+        options.entries = entries
+    _check(library().granary_record_history(_handle(device), ctypes.byref(options)), "granary_record_history")
+
+
+def explain():
+    """Why the last allocation on this thread failed; "" when none did."""
+    return _failure()
+
+
+def _close():
+    """For tests: PyTorch itself cannot go back to another allocator."""
+    global _library, _allocator
+    if _library is None:
+        return
+    for owner, name, original in reversed(_originals):
+        with contextlib.suppress(AttributeError):
+            setattr(owner, name, original)
+    _originals.clear()
+    _library.granary_torch_close()
+    _library = _allocator = None

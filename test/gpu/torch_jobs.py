@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch on granary, on a GPU, beside PyTorch's own allocator.   torch_jobs.py FOLDER_OF_THE_LIBRARY
+
+Each job runs in a process of its own, once on each allocator. Checks print a line each; the exit status is 1 when one
+fails, 77 when there is no GPU or no PyTorch.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+STEPS, WARM = 60, 10
+
+
+def start(kind):
+    """PyTorch, on the allocator of that kind."""
+    if kind == "expandable":
+        os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"
+    import torch
+
+    if kind == "granary":
+        sys.path.insert(0, sys.argv[1])
+        import granary_torch
+
+        granary_torch.enable(conf=os.environ.get("JOB_CONF", ""))
+    torch.manual_seed(7)
+    return torch
+
+
+# ---- jobs: what each returns must be the same on every allocator, but for what begins with "_" --------------------
+
+
+def train(kind):
+    """A small transformer on sequences whose lengths vary."""
+    os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
+    torch = start(kind)
+    torch.use_deterministic_algorithms(True)
+    torch.utils.deterministic.fill_uninitialized_memory = False
+    torch.backends.cuda.enable_flash_sdp(False)
+    torch.backends.cuda.enable_mem_efficient_sdp(False)
+    torch.backends.cuda.enable_cudnn_sdp(False)
+    layer = torch.nn.TransformerEncoderLayer(512, 8, 2048, batch_first=True, dropout=0.0)
+    model = torch.nn.Sequential(torch.nn.TransformerEncoder(layer, 6, enable_nested_tensor=False),
+                                torch.nn.Linear(512, 1000)).cuda()
+    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4)
+    lengths = torch.randint(64, 1024, (STEPS,), generator=torch.Generator().manual_seed(3)).tolist()
+    losses = []
+    for step, length in enumerate(lengths):
+        if step == WARM:
+            torch.cuda.synchronize()
+            began = time.perf_counter()
+        x = torch.randn(16, length, 512, generator=torch.Generator().manual_seed(step)).cuda()
+        loss = model(x).float().logsumexp(-1).mean()
+        loss.backward()
+        optimiser.step()
+        optimiser.zero_grad(set_to_none=True)
+        losses.append(loss.item())
+    torch.cuda.synchronize()
+    stats = torch.cuda.memory_stats()
+    return {"losses": losses, "_ms": (time.perf_counter() - began) * 1e3 / (STEPS - WARM),
+            "_active": stats["active_bytes.all.peak"], "_reserved": stats["reserved_bytes.all.peak"]}
+
+
+def streams(kind):
+    """Blocks of one stream that another uses, with record_stream; contents are summed."""
+    torch = start(kind)
+    side = torch.cuda.Stream()
+    total = torch.zeros((), dtype=torch.float64, device="cuda")
+    for i in range(300):
+        x = torch.full((1 << 20,), float(i), device="cuda")
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(4):
+                total += x.double().mean()
+            x.record_stream(side)
+        del x
+        torch.full((1 << 20,), -1.0, device="cuda")  # would take the place of x too early
+    torch.cuda.synchronize()
+    return {"total": total.item()}
+
+
+def graph(kind):
+    """A step captured into a graph, replayed with other inputs; a second graph shares its pool."""
+    torch = start(kind)
+    model = torch.nn.Sequential(torch.nn.Linear(1024, 4096), torch.nn.GELU(), torch.nn.Linear(4096, 1024)).cuda()
+    x = torch.zeros(256, 1024, device="cuda")
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            model(x).sum().backward()
+    torch.cuda.current_stream().wait_stream(side)
+    model.zero_grad(set_to_none=True)
+    first, second = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
+    with torch.cuda.graph(first):
+        y = model(x)
+        y.sum().backward()
+    with torch.cuda.graph(second, pool=first.pool()):
+        z = (y * 2).relu().sum()
+    sums = []
+    for i in range(20):
+        x.copy_(torch.randn(256, 1024, generator=torch.Generator().manual_seed(i)))
+        scratch = torch.full((8 << 20,), 3.0, device="cuda")  # outside memory must not be the graph's
+        first.replay()
+        second.replay()
+        sums.append([y.sum().item(), z.item(), model[0].weight.grad.sum().item(), scratch.sum().item()])
+    del y, z
+    first.reset()
+    second.reset()
+    torch.cuda.empty_cache()
+    return {"sums": sums}
+
+
+def callables(kind):
+    """torch.cuda.make_graphed_callables: forward and backward captures in one pool."""
+    torch = start(kind)
+    model = torch.nn.Sequential(torch.nn.Linear(512, 2048), torch.nn.ReLU(), torch.nn.Linear(2048, 512)).cuda()
+    sample = torch.randn(64, 512, device="cuda", requires_grad=True)
+    graphed = torch.cuda.make_graphed_callables(model, (sample,))
+    out = []
+    for i in range(10):
+        x = torch.randn(64, 512, generator=torch.Generator().manual_seed(i)).cuda().requires_grad_()
+        y = graphed(x)
+        y.square().mean().backward()
+        out.append([y.sum().item(), x.grad.sum().item()])
+    return {"out": out}
+
+
+def shortage(kind):
+    """Runs out under a limit, says so, and goes on."""
+    torch = start(kind)
+    torch.cuda.set_per_process_memory_fraction(0.02)
+    limit = int(torch.cuda.get_device_properties(0).total_memory * 0.02)
+    kept, words = [], ""
+    try:
+        while True:
+            kept.append(torch.empty(256 << 20, dtype=torch.uint8, device="cuda"))
+    except RuntimeError as e:
+        words = str(e)
+    count = len(kept)
+    kept.clear()
+    again = torch.ones(256 << 20, dtype=torch.uint8, device="cuda")
+    return {"said": "CUDA out of memory" in words, "again": int(again[-1]),
+            "full": (count + 1) * (256 << 20) > limit * 0.9, "_words": words}
+
+
+def pair(kind):
+    """A tensor made and dropped, from Python."""
+    torch = start(kind)
+    best = {}
+    for size in (512, 1 << 20, 64 << 20):
+        torch.empty(size, dtype=torch.uint8, device="cuda")
+        times = []
+        for _ in range(7):
+            began = time.perf_counter()
+            for _ in range(20000):
+                torch.empty(size, dtype=torch.uint8, device="cuda")
+            times.append((time.perf_counter() - began) / 20000 * 1e9)
+        best[size] = sorted(times)[3]
+    return {"_ns": best}
+
+
+def manage(kind):
+    """What a program asks for: figures, table, snapshot, empty_cache."""
+    torch = start(kind)
+    x = torch.ones(100 << 20, dtype=torch.uint8, device="cuda")
+    out = {"allocated": torch.cuda.memory_allocated(), "most": torch.cuda.max_memory_allocated()}
+    table = torch.cuda.memory_summary()
+    del x
+    torch.cuda.reset_peak_memory_stats()
+    out["after"] = torch.cuda.max_memory_allocated()
+    torch.cuda.empty_cache()
+    out["reserved"] = torch.cuda.memory_reserved()
+    out["table"] = "Allocated memory" in table
+    if kind == "granary":
+        import granary_torch
+        import pickle
+        import tempfile
+
+        granary_torch.record_history()
+        torch.ones(1000, device="cuda")
+        with tempfile.TemporaryDirectory() as folder:
+            granary_torch.snapshot(os.path.join(folder, "s.pickle"))
+            with open(os.path.join(folder, "s.pickle"), "rb") as f:
+                events = pickle.load(f)["device_traces"][0]
+        out["_events"] = any(e["action"] == "alloc" and any("torch_jobs" in f["filename"] for f in e["frames"])
+                             for e in events)
+    return out
+
+
+JOBS = [train, streams, graph, callables, shortage, manage, pair]
+
+
+def main():
+    try:
+        import torch
+    except ImportError:
+        print("torch_jobs: no PyTorch: skipped")
+        return 77
+    if not torch.cuda.is_available():
+        print("torch_jobs: no GPU: skipped")
+        return 77
+    failed, results = 0, {}
+
+    def check(good, sentence, why=""):
+        nonlocal failed
+        failed += not good
+        print(("ok    " if good else "FAIL  ") + sentence + ("" if good else f": {why}"), flush=True)
+
+    for job in JOBS:
+        for kind in ("expandable", "granary") if job is not train else ("classic", "expandable", "granary"):
+            done = subprocess.run([sys.executable, __file__, sys.argv[1], job.__name__, kind], capture_output=True,
+                                  text=True, timeout=120)
+            last = done.stdout.strip().splitlines()[-1:] or [""]
+            try:
+                results[job.__name__, kind] = json.loads(last[0])
+            except ValueError:
+                results[job.__name__, kind] = None
+                check(False, f"{job.__name__} on {kind} ends", (done.stderr or done.stdout)[-1500:])
+        a, b = results[job.__name__, "expandable"], results[job.__name__, "granary"]
+        if a and b:
+            public = [{k: v for k, v in r.items() if k[0] != "_"} for r in (a, b)]
+            check(public[0] == public[1], f"{job.__name__}: {job.__doc__.split(chr(10))[0]} The same on both", f"{public}")
+    words = (results["shortage", "granary"] or {}).get("_words", "")
+    check("granary: " in words and "Most likely to help" in words, "running out is explained", words)
+    check((results["manage", "granary"] or {}).get("_events"), "a snapshot has events with Python stacks")
+
+    print(f"\n{torch.cuda.get_device_name()}, PyTorch {torch.__version__}")
+    print("training, lengths vary    ms/step   peak active MiB   reserved MiB   ratio")
+    for kind in ("classic", "expandable", "granary"):
+        r = results["train", kind]
+        if r:
+            print("%-24s %8.2f %17.1f %14.1f %7.4f" % (kind, r["_ms"], r["_active"] / 2**20, r["_reserved"] / 2**20,
+                                                     r["_reserved"] / r["_active"]))
+    print("torch.empty, ns           " + "".join("%12s" % s for s in ("512 B", "1 MiB", "64 MiB")))
+    for kind in ("expandable", "granary"):
+        r = results["pair", kind]
+        if r:
+            print("%-26s" % kind + "".join("%12.0f" % v for v in r["_ns"].values()))
+    return failed > 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 4:
+        print(json.dumps(globals()[sys.argv[2]](sys.argv[3])))
+    else:
+        sys.exit(main())

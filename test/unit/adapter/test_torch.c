@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The functions that PyTorch calls, called as PyTorch does: figures, words, pools of captures and of threads,
+ * and bad use, which changes nothing. */
+#include <check.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "adapter/torch.h"
+#include "support/captures.h"
+
+static granary_stream a, b;
+
+static void two_devices(struct granary_sim_config *sim, struct granary_options *options) {
+    (void)options;
+    sim->devices = 2;
+}
+
+static void setup(void) {
+    captures_open(two_devices);
+    a = captures_stream();
+    b = captures_stream();
+    ck_assert_int_eq(granary_torch_configure("", 1), 0);
+}
+
+static void teardown(void) {
+    granary_torch_close();
+    captures_close();
+}
+
+static void *take(size_t size, int device, granary_stream stream) {
+    void *ptr;
+    ck_assert_msg(gr_torch_alloc(size, device, stream, &ptr) == GRANARY_OK, "%s", granary_torch_failure());
+    return ptr;
+}
+
+static void give(void *ptr, int device) {
+    granary_torch_free(ptr, 0, device, NULL);
+}
+
+static long long figure(int device, const char *name) {
+    char text[16384], key[64];
+    ck_assert_int_gt(granary_torch_stats(device, text, sizeof text), 0);
+    snprintf(key, sizeof key, "\n%s ", name);
+    const char *at = strstr(text, key);
+    ck_assert_msg(at != NULL, "no %s", name);
+    return strtoll(at + strlen(key), NULL, 10);
+}
+
+/* What is said on standard error by a call that cannot fail. */
+static char said[512];
+static FILE *kept;
+static void listen(void) {
+    kept = stderr;
+    memset(said, 0, sizeof said);
+    stderr = fmemopen(said, sizeof said - 1, "w");
+}
+static void heard(const char *word) {
+    fclose(stderr);
+    stderr = kept;
+    ck_assert_msg(strstr(said, word) != NULL, "not said: %s, but: %s", word, said);
+}
+
+START_TEST(what_is_allocated_is_freed_and_counted) {
+    void *p = take(3 * GR_MIB, 0, a), *q = take(1000, 0, a);
+    ck_assert_int_eq(figure(0, "allocated_bytes.all.current"), 3 * (long long)GR_MIB + 1024);
+    ck_assert_int_eq(figure(0, "allocated_bytes.small_pool.current"), 1024);
+    ck_assert_int_eq(figure(0, "requested_bytes.all.current"), 3 * (long long)GR_MIB + 1000);
+    ck_assert_int_eq(figure(0, "active.all.current"), 2);
+    give(p, 0);
+    give(q, 0);
+    ck_assert_int_eq(figure(0, "allocated_bytes.all.current"), 0);
+    ck_assert_int_eq(figure(0, "allocated_bytes.all.peak"), 3 * (long long)GR_MIB + 1024);
+    ck_assert_int_eq(figure(0, "allocated_bytes.large_pool.freed"), 3 * (long long)GR_MIB);
+}
+END_TEST
+
+START_TEST(nothing_is_null_and_no_failure) {
+    ck_assert_ptr_null(take(0, 0, a));
+    give(NULL, 0);
+    give(NULL, 1); /* where no handle is */
+    ck_assert_str_eq(granary_torch_failure(), "");
+}
+END_TEST
+
+START_TEST(running_out_says_what_programs_look_for_and_why) {
+    granary_torch_close();
+    ck_assert_int_eq(granary_torch_configure("memory_limit:64MiB", 1), 0);
+    void *p = take(40 * GR_MIB, 0, a), *q = p;
+    ck_assert_int_eq(gr_torch_alloc(40 * GR_MIB, 0, a, &q), GRANARY_OVER_LIMIT);
+    ck_assert_ptr_null(q);
+    const char *words = granary_torch_failure();
+    ck_assert_msg(strncmp(words, "CUDA out of memory. granary: ", 29) == 0, "%s", words);
+    ck_assert_msg(strstr(words, "40.00 MiB") != NULL, "%s", words);
+    ck_assert_msg(strstr(words, "Most likely to help: ") != NULL, "%s", words); /* granary_explain */
+    ck_assert_int_eq(figure(0, "num_ooms"), 1);
+    give(p, 0);
+    give(take(40 * GR_MIB, 0, b), 0);
+}
+END_TEST
+
+START_TEST(a_size_that_no_device_could_hold_is_refused) {
+    void *p;
+    ck_assert_int_eq(gr_torch_alloc((size_t)-1, 0, a, &p), GRANARY_INVALID);
+    ck_assert_msg(strncmp(granary_torch_failure(), "granary: ", 9) == 0, "%s", granary_torch_failure());
+}
+END_TEST
+
+START_TEST(devices_that_are_not_there_are_refused_by_number) {
+    static const int devices[] = {-1, 2, 63, 64};
+    for (size_t i = 0; i < GR_COUNT(devices); i++) {
+        void *p;
+        char number[16];
+        ck_assert_int_ne(gr_torch_alloc(1000, devices[i], a, &p), GRANARY_OK);
+        ck_assert_ptr_null(p);
+        snprintf(number, sizeof number, "%d", devices[i]);
+        ck_assert_msg(strstr(granary_torch_failure(), number) != NULL, "%s", granary_torch_failure());
+    }
+}
+END_TEST
+
+START_TEST(a_block_of_the_second_device_waits_for_the_stream_that_used_it) {
+    void *first = take(GR_MIB, 0, a), *p = take(GR_MIB, 1, NULL);
+    granary_stream other;
+    ck_assert_int_eq(granary_stream_create(granary_torch_handle(1), &other), GRANARY_OK);
+    ck_assert_int_eq(granary_sim_hold(other), 0);
+    granary_torch_record_stream(p, other);
+    give(p, 1);
+    ck_assert_int_eq(figure(1, "granary.pending_blocks"), 1);
+    ck_assert_int_eq(figure(0, "granary.pending_blocks"), 0);
+    ck_assert_int_eq(granary_sim_release(other), 0);
+    granary_sim_run_all();
+    ck_assert_int_eq(figure(1, "granary.pending_blocks"), 0);
+    ck_assert_int_eq(granary_stream_destroy(granary_torch_handle(1), other), GRANARY_OK);
+    give(first, 0);
+}
+END_TEST
+
+START_TEST(what_cannot_be_refused_is_complained_about) {
+    void *p = take(GR_MIB, 0, a);
+    listen();
+    give((char *)p + 512, 0);
+    heard("not the address of a live block");
+    listen();
+    give(p, 1);
+    heard("nothing was allocated");
+    listen();
+    granary_torch_record_stream((char *)p + 512, b);
+    heard("not the address of a live block");
+    listen();
+    granary_torch_fraction(1.5, 0);
+    heard("1.5 is not from 0 to 1");
+    listen();
+    granary_torch_fraction(0.0 / 0.0, 0);
+    heard("is not from 0 to 1");
+    listen();
+    granary_torch_fraction(0.5, 99);
+    heard("99");
+    ck_assert_int_eq(figure(0, "allocated_bytes.all.current"), (long long)GR_MIB);
+    give(p, 0);
+}
+END_TEST
+
+START_TEST(a_fraction_is_a_limit_and_one_is_none) {
+    void *p;
+    granary_torch_fraction(0.25, 0); /* of 1 GiB */
+    ck_assert_int_eq(gr_torch_alloc(257 * GR_MIB, 0, a, &p), GRANARY_OVER_LIMIT);
+    give(take(256 * GR_MIB, 0, a), 0);
+    granary_torch_fraction(1, 0);
+    give(take(257 * GR_MIB, 0, a), 0);
+}
+END_TEST
+
+START_TEST(reset_gives_idle_memory_of_every_device_back) {
+    give(take(30 * GR_MIB, 0, a), 0);
+    give(take(30 * GR_MIB, 1, NULL), 1);
+    ck_assert_int_ge(figure(0, "reserved_bytes.all.current"), 30 * (long long)GR_MIB);
+    granary_torch_reset();
+    for (int d = 0; d < 2; d++) ck_assert_int_eq(figure(d, "reserved_bytes.all.current"), 0);
+}
+END_TEST
+
+/* ---- pools ------------------------------------------------------------------------------------ */
+
+static const struct granary_torch_id one = {0, 1}, two = {0, 2}, user = {1, 0};
+
+static void capture(struct granary_torch_id id, granary_stream stream) {
+    granary_torch_expect(1, stream);
+    ck_assert_msg(gr_torch_begin(0, id) == GRANARY_OK, "%s", granary_torch_failure());
+    RAN(cu.cuStreamBeginCapture(stream, GLOBAL));
+}
+
+static void finish(struct granary_torch_id id, granary_stream stream) {
+    gr_cu_graph graph;
+    RAN(cu.cuStreamEndCapture(stream, &graph));
+    granary_torch_end(0, id);
+    RAN(cu.cuGraphDestroy(graph));
+}
+
+START_TEST(a_capture_has_memory_of_its_own_that_the_next_in_its_pool_uses_again) {
+    give(take(GR_MIB, 0, a), 0);
+    capture(one, a);
+    void *inside = take(GR_MIB, 0, a), *beside = take(GR_MIB, 0, b);
+    ck_assert_ptr_ne(inside, beside);
+    give(inside, 0);
+    finish(one, a);
+    void *outside = take(GR_MIB, 0, a);
+    ck_assert_ptr_ne(outside, inside);
+    capture(one, a);
+    ck_assert_ptr_eq(take(GR_MIB, 0, a), inside);
+    finish(one, a);
+    capture(two, a);
+    void *other = take(GR_MIB, 0, a);
+    ck_assert_ptr_ne(other, inside);
+    finish(two, a);
+    give(inside, 0);
+    give(other, 0);
+    give(outside, 0);
+    give(beside, 0);
+    for (int i = 0; i < 2; i++) granary_torch_release(0, one); /* one for each begin */
+    granary_torch_release(0, two);
+    granary_torch_reset();
+    ck_assert_int_eq(figure(0, "reserved_bytes.all.current"), 0);
+}
+END_TEST
+
+START_TEST(memory_of_a_released_pool_serves_everybody_once_its_blocks_are_freed) {
+    capture(one, a);
+    void *inside = take(600 * GR_MIB, 0, a);
+    finish(one, a);
+    granary_torch_release(0, one);
+    void *p;
+    ck_assert_int_eq(gr_torch_alloc(600 * GR_MIB, 0, b, &p), GRANARY_OUT_OF_MEMORY);
+    give(inside, 0);
+    give(take(600 * GR_MIB, 0, b), 0);
+}
+END_TEST
+
+static void *take_there(void *stream) {
+    return take(GR_MIB, 0, stream);
+}
+
+START_TEST(a_begin_that_no_capture_was_said_for_is_for_its_thread) {
+    pthread_t thread;
+    void *elsewhere;
+    granary_torch_expect(1, a);
+    granary_torch_expect(0, NULL); /* it did not come */
+    ck_assert_int_eq(gr_torch_begin(0, user), GRANARY_OK);
+    void *inside = take(GR_MIB, 0, a);
+    ck_assert_int_eq(pthread_create(&thread, NULL, take_there, a), 0);
+    pthread_join(thread, &elsewhere);
+    granary_torch_end(0, user);
+    give(inside, 0);
+    void *outside = take(GR_MIB, 0, a);
+    ck_assert_ptr_ne(outside, inside); /* its granule is not the pool's */
+    ck_assert_uint_eq((uintptr_t)outside >> 21, (uintptr_t)elsewhere >> 21);
+    give(elsewhere, 0);
+    give(outside, 0);
+    granary_torch_release(0, user);
+}
+END_TEST
+
+START_TEST(ends_and_releases_that_nothing_began_are_complained_about) {
+    (void)granary_torch_handle(0);
+    listen();
+    granary_torch_end(0, one);
+    heard("pool 0,1 of device 0 ends");
+    listen();
+    granary_torch_release(0, two);
+    heard("pool 0,2 of device 0 is released");
+}
+END_TEST
+
+static void old_driver(struct granary_sim_config *sim, struct granary_options *options) {
+    (void)options;
+    sim->driver_version = 12020;
+}
+
+START_TEST(a_capture_that_cannot_begin_leaves_no_user) {
+    granary_torch_close();
+    captures_close();
+    captures_open(old_driver);
+    ck_assert_int_eq(granary_torch_configure("", 1), 0);
+    granary_stream stream = captures_stream();
+    granary_torch_expect(1, stream);
+    ck_assert_int_eq(gr_torch_begin(0, one), GRANARY_UNSUPPORTED);
+    ck_assert_msg(strncmp(granary_torch_failure(), "granary: ", 9) == 0, "%s", granary_torch_failure());
+    listen();
+    granary_torch_release(0, one);
+    heard("pool 0,1 of device 0 is released and was not begun");
+}
+END_TEST
+
+/* ---- opening ---------------------------------------------------------------------------------- */
+
+START_TEST(a_bad_option_is_named_and_nothing_is_configured) {
+    ck_assert_int_eq(granary_torch_configure("reclaim:perhaps", 1), -1);
+    ck_assert_msg(strstr(granary_torch_failure(), "perhaps") != NULL, "%s", granary_torch_failure());
+    give(take(1000, 0, a), 0); /* still as it was */
+}
+END_TEST
+
+START_TEST(options_come_from_the_environment_when_none_are_given) {
+    granary_torch_close();
+    setenv("GRANARY_CONF", "memory_limit:4MiB", 1);
+    ck_assert_int_eq(granary_torch_configure(NULL, 1), 0);
+    void *p;
+    ck_assert_int_eq(gr_torch_alloc(5 * GR_MIB, 0, a, &p), GRANARY_OVER_LIMIT);
+    unsetenv("GRANARY_CONF");
+}
+END_TEST
+
+START_TEST(configuring_after_the_first_use_is_refused) {
+    give(take(1000, 0, a), 0);
+    ck_assert_int_eq(granary_torch_configure("memory_limit:4MiB", 1), -1);
+    ck_assert_msg(strstr(granary_torch_failure(), "allocated already") != NULL, "%s",
+                  granary_torch_failure());
+    give(take(5 * GR_MIB, 0, a), 0);
+}
+END_TEST
+
+enum { THREADS = 8 };
+static granary *handles[THREADS];
+
+static void *first_use(void *number) {
+    const int n = (int)(intptr_t)number;
+    for (int i = 0; i < 100; i++) give(take(1000 + (size_t)n, 0, a), 0);
+    handles[n] = granary_torch_handle(0);
+    return NULL;
+}
+
+START_TEST(threads_that_use_a_device_first_at_once_open_one_handle) {
+    pthread_t threads[THREADS];
+    for (int n = 0; n < THREADS; n++)
+        ck_assert_int_eq(pthread_create(&threads[n], NULL, first_use, (void *)(intptr_t)n), 0);
+    for (int n = 0; n < THREADS; n++) pthread_join(threads[n], NULL);
+    for (int n = 0; n < THREADS; n++) ck_assert_ptr_eq(handles[n], handles[0]);
+    ck_assert_int_eq(figure(0, "allocated_bytes.all.current"), 0);
+    ck_assert_int_eq(figure(0, "allocated_bytes.all.allocated"), THREADS * 100 * 1024);
+}
+END_TEST
+
+START_TEST(figures_that_do_not_fit_say_how_much_room_they_need) {
+    char small[40], whole[16384];
+    int length = granary_torch_stats(0, whole, sizeof whole);
+    ck_assert_int_gt(length, (int)sizeof small);
+    ck_assert_int_eq(granary_torch_stats(0, small, sizeof small), length);
+    ck_assert_uint_lt(strlen(small), sizeof small);
+    ck_assert_int_eq(granary_torch_stats(0, NULL, 0), length);
+    ck_assert_int_eq(granary_torch_stats(-1, whole, sizeof whole), -1);
+}
+END_TEST
+
+Suite *suite_torch(void) {
+    Suite *suite = suite_create("torch");
+    TCase *cases = tcase_create("torch");
+    tcase_add_checked_fixture(cases, setup, teardown);
+    tcase_add_test(cases, what_is_allocated_is_freed_and_counted);
+    tcase_add_test(cases, nothing_is_null_and_no_failure);
+    tcase_add_test(cases, running_out_says_what_programs_look_for_and_why);
+    tcase_add_test(cases, a_size_that_no_device_could_hold_is_refused);
+    tcase_add_test(cases, devices_that_are_not_there_are_refused_by_number);
+    tcase_add_test(cases, a_block_of_the_second_device_waits_for_the_stream_that_used_it);
+    tcase_add_test(cases, what_cannot_be_refused_is_complained_about);
+    tcase_add_test(cases, a_fraction_is_a_limit_and_one_is_none);
+    tcase_add_test(cases, reset_gives_idle_memory_of_every_device_back);
+    tcase_add_test(cases, a_capture_has_memory_of_its_own_that_the_next_in_its_pool_uses_again);
+    tcase_add_test(cases, memory_of_a_released_pool_serves_everybody_once_its_blocks_are_freed);
+    tcase_add_test(cases, a_begin_that_no_capture_was_said_for_is_for_its_thread);
+    tcase_add_test(cases, ends_and_releases_that_nothing_began_are_complained_about);
+    tcase_add_test(cases, a_capture_that_cannot_begin_leaves_no_user);
+    tcase_add_test(cases, a_bad_option_is_named_and_nothing_is_configured);
+    tcase_add_test(cases, options_come_from_the_environment_when_none_are_given);
+    tcase_add_test(cases, configuring_after_the_first_use_is_refused);
+    tcase_add_test(cases, threads_that_use_a_device_first_at_once_open_one_handle);
+    tcase_add_test(cases, figures_that_do_not_fit_say_how_much_room_they_need);
+    suite_add_tcase(suite, cases);
+    return suite;
+}

@@ -256,12 +256,10 @@ static int GR_ASIDE alloc_watched(granary *g, size_t size, granary_stream stream
     return status;
 }
 
-/* What is not the recent block once more. pool: see gr_hit_alloc. */
-static int GR_ASIDE alloc_rest(granary *g, struct gr_pool *pool, size_t size, granary_stream stream,
-                               void **out, const void *caller) {
+/* What is not to be served on the path of a hit. */
+static int GR_ASIDE alloc_rest(granary *g, size_t size, granary_stream stream, void **out,
+                               const void *caller) {
     if (!out) return GRANARY_INVALID;
-    if (pool && gr_heap_try_locked(g, pool, gr_sizing_units(size), size, out) == GRANARY_OK)
-        return GRANARY_OK;
     if (size == 0) {
         *out = NULL;
         return GRANARY_OK;
@@ -272,11 +270,21 @@ static int GR_ASIDE alloc_rest(granary *g, struct gr_pool *pool, size_t size, gr
     return alloc(g, size, stream, out);
 }
 
+/* Of a pool that is locked: the recent block once more, with history, or another one. */
+static int GR_ASIDE alloc_locked(granary *g, struct gr_pool *pool, size_t size, granary_stream stream,
+                                 void **out, const void *caller) {
+    size_t rounded = gr_sizing_units(size);
+    if (pool->tally.history && gr_hit_alloc_told(g, pool, rounded, size, out)) return GRANARY_OK;
+    if (gr_heap_try_locked(g, pool, rounded, size, out) == GRANARY_OK) return GRANARY_OK;
+    return alloc_rest(g, size, stream, out, caller);
+}
+
 int granary_alloc(granary *g, size_t size, granary_stream stream, void **out) {
     struct gr_pool *pool = NULL;
     if (GR_UNLIKELY(!g)) return GRANARY_INVALID;
     if (GR_LIKELY(out != NULL && gr_hit_alloc(g, size, stream, out, &pool))) return GRANARY_OK;
-    return alloc_rest(g, pool, size, stream, out, __builtin_return_address(0));
+    if (pool) return alloc_locked(g, pool, size, stream, out, __builtin_return_address(0));
+    return alloc_rest(g, size, stream, out, __builtin_return_address(0));
 }
 
 static int fail_pointer(granary *g, const char *call, int status, const void *ptr) {
@@ -294,15 +302,19 @@ static int GR_ASIDE free_watched(granary *g, void *ptr, struct gr_history *histo
     return status;
 }
 
-/* What does not just become the recent block. pool, link: see gr_hit_free. */
-static int GR_ASIDE free_rest(granary *g, struct gr_pool *pool, struct gr_block **link, void *ptr,
-                              const void *caller) {
+/* What is not to be freed on the path of a hit. */
+static int GR_ASIDE free_rest(granary *g, void *ptr, const void *caller) {
     if (!ptr) return GRANARY_OK;
     struct gr_history *history = atomic_load_explicit(&g->ledger.watching, memory_order_acquire);
     bool asks = GR_UNLIKELY(history != NULL) && gr_history_asks(history, true);
-    int status = pool   ? gr_heap_free_locked(g, pool, link)
-                 : asks ? free_watched(g, ptr, history, caller)
-                        : gr_heap_free(g, (uintptr_t)ptr);
+    int status = asks ? free_watched(g, ptr, history, caller) : gr_heap_free(g, (uintptr_t)ptr);
+    return GR_LIKELY(status == GRANARY_OK) ? GRANARY_OK : fail_pointer(g, "granary_free", status, ptr);
+}
+
+/* Of a pool that is locked: what becomes the recent block, with history, or does not. */
+static int GR_ASIDE free_locked(granary *g, struct gr_pool *pool, struct gr_block **link, void *ptr) {
+    if (pool->tally.history && gr_hit_free_told(pool, link)) return GRANARY_OK;
+    int status = gr_heap_free_locked(g, pool, link);
     return GR_LIKELY(status == GRANARY_OK) ? GRANARY_OK : fail_pointer(g, "granary_free", status, ptr);
 }
 
@@ -311,7 +323,8 @@ int granary_free(granary *g, void *ptr) {
     struct gr_block **link;
     if (GR_UNLIKELY(!g)) return GRANARY_INVALID;
     if (GR_LIKELY(gr_hit_free(g, (uintptr_t)ptr, &pool, &link))) return GRANARY_OK;
-    return free_rest(g, pool, link, ptr, __builtin_return_address(0));
+    if (pool) return free_locked(g, pool, link, ptr);
+    return free_rest(g, ptr, __builtin_return_address(0));
 }
 
 int granary_record_stream(granary *g, void *ptr, granary_stream stream) {

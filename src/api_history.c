@@ -35,9 +35,10 @@ int granary_record_history(granary *g, const struct granary_history_options *giv
                              "options.level is %d and stacks %d; the most are %d and %d", options.level,
                              options.stacks, (int)GRANARY_HISTORY_ALL, (int)GRANARY_STACKS_ALL);
     int status = gr_dump_record(g, options.level, options.stacks, options.entries);
-    return status == GRANARY_OK ? GRANARY_OK
-                                : gr_fault_fail(g, call, status, "no host memory for %zu entries of 64 bytes",
-                                                options.entries);
+    return status == GRANARY_OK
+               ? GRANARY_OK
+               : gr_fault_fail(g, call, status, "no host memory for %zu entries of %zu bytes",
+                               options.entries, sizeof(struct gr_slot));
 }
 
 int granary_clear_history(granary *g) {

@@ -28,15 +28,14 @@ static long membarrier(int command) {
     return syscall(SYS_membarrier, command, 0, 0);
 }
 
-/* The process may use the barrier from now on. A grace period of the kernel the first time, if there are several
- * threads. */
-static bool join(void) {
+/* A grace period of the kernel the first time, if there are several threads. */
+bool gr_bias_join(void) {
     return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
 }
 
 void gr_bias_prepare(void) {
 #ifdef SINGLE_THREADED
-    if (SINGLE_THREADED) (void)join();
+    if (SINGLE_THREADED) (void)!gr_bias_join();
 #endif
 }
 
@@ -47,17 +46,21 @@ static void rest(long ns) {
 
 void gr_bias_barrier(void) {
     if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0) return;
-    if (join() && membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0) return; /* a forked child */
+    if (gr_bias_join() && membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0) return; /* a forked child */
     if (membarrier(MEMBARRIER_CMD_GLOBAL) == 0) return;
     rest(10000000); /* the kernel took back what it had granted; by now no store is on its way any more */
 }
 
 /* ---- the owner comes and goes ----------------------------------------------------------------- */
 
-void gr_bias_init(struct gr_bias *bias, enum gr_rank rank) {
+uint64_t gr_bias_earn(void) {
     const long can = membarrier(MEMBARRIER_CMD_QUERY),
                needed = MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED | MEMBARRIER_CMD_PRIVATE_EXPEDITED;
-    *bias = (struct gr_bias){.earn = can > 0 && (can & needed) == needed ? EARN : UINT64_MAX};
+    return can > 0 && (can & needed) == needed ? EARN : UINT64_MAX;
+}
+
+void gr_bias_init(struct gr_bias *bias, enum gr_rank rank) {
+    *bias = (struct gr_bias){.earn = gr_bias_earn()};
     atomic_init(&bias->owner, &bias->nobody);
     gr_lock_init(&bias->lock, rank);
 }
@@ -66,10 +69,9 @@ static bool is_owned(struct gr_bias *bias) {
     return atomic_load_explicit(&bias->owner, memory_order_relaxed) != &bias->nobody;
 }
 
-/* The thread's own, or a new one, or NULL. */
-static struct gr_seat *seat_of(struct gr_bias *bias, uintptr_t thread) {
+struct gr_seat *gr_seat_of(struct gr_seat seats[GR_BIAS_SEATS], uintptr_t thread) {
     for (int i = 0; i < GR_BIAS_SEATS; i++) {
-        struct gr_seat *seat = &bias->seat[i];
+        struct gr_seat *seat = &seats[i];
         if (seat->thread == 0) seat->thread = thread;
         if (seat->thread == thread) return seat;
     }
@@ -78,9 +80,9 @@ static struct gr_seat *seat_of(struct gr_bias *bias, uintptr_t thread) {
 
 /* lock is held: the thread becomes the owner, and stays in. */
 static void lean(struct gr_bias *bias, uintptr_t self) {
-    struct gr_seat *seat = seat_of(bias, self);
+    struct gr_seat *seat = gr_seat_of(bias->seat, self);
     bias->row = 0;
-    if (!seat || !join()) return; /* nobody else has come for long: nobody waits */
+    if (!seat || !gr_bias_join()) return; /* nobody else has come for long: nobody waits */
     bias->held = seat;
     atomic_store_explicit(&seat->inside, 1, memory_order_relaxed);
     atomic_store_explicit(&bias->owner, seat, memory_order_release);
@@ -93,17 +95,20 @@ static void strike_out(struct gr_bias *bias) {
     atomic_store_explicit(&bias->owner, &bias->nobody, memory_order_relaxed);
 }
 
-/* The barrier was passed since: waits until the one that was the owner is not inside. */
-static void expect_out(struct gr_bias *bias) {
+void gr_seat_expect_out(const struct gr_seat *seat) {
     enum { SPINS = 100 };
-    const atomic_int *inside = &bias->held->inside;
-    for (unsigned spins = 1; atomic_load_explicit(inside, memory_order_acquire) != 0; spins++) {
+    for (unsigned spins = 1; atomic_load_explicit(&seat->inside, memory_order_acquire) != 0; spins++) {
         if (spins % SPINS != 0) continue;
         if (spins < SPINS * SPINS)
             sched_yield();
         else
             rest(50000);
     }
+}
+
+/* The barrier was passed since. */
+static void expect_out(struct gr_bias *bias) {
+    gr_seat_expect_out(bias->held);
     bias->held = NULL;
 }
 

@@ -60,15 +60,24 @@ void gr_bias_prepare(void);
 /* Takes it whoever is the owner, and becomes it when that is earned. */
 void gr_bias_wait(struct gr_bias *bias);
 
-/* Enters as the owner, if the thread, whose seat it is, still is. */
-GR_MUST static GR_INLINE bool gr_bias_enter(struct gr_bias *bias, struct gr_seat *seat) {
+/* The thread, whose seat it is, is in as the owner, if it still is: until it leaves. */
+GR_MUST static GR_INLINE bool gr_seat_enter(struct gr_seat *seat, _Atomic(struct gr_seat *) const *owner) {
     atomic_store_explicit(&seat->inside, 1, memory_order_relaxed);
     atomic_signal_fence(memory_order_seq_cst); /* the other side's barrier makes it one for the processor */
-    if (GR_UNLIKELY(atomic_load_explicit(&bias->owner, memory_order_relaxed) != seat)) {
+    if (GR_UNLIKELY(atomic_load_explicit(owner, memory_order_relaxed) != seat)) {
         atomic_store_explicit(&seat->inside, 0, memory_order_release); /* may be the 0 that others wait for */
         return false;
     }
     atomic_signal_fence(memory_order_seq_cst);
+    return true;
+}
+static GR_INLINE void gr_seat_leave(struct gr_seat *seat) {
+    atomic_store_explicit(&seat->inside, 0, memory_order_release);
+}
+
+/* Enters as the owner, if the thread, whose seat it is, still is. */
+GR_MUST static GR_INLINE bool gr_bias_enter(struct gr_bias *bias, struct gr_seat *seat) {
+    if (GR_UNLIKELY(!gr_seat_enter(seat, &bias->owner))) return false;
     gr_lock_note_take(&bias->lock);
     return true;
 }
@@ -101,7 +110,7 @@ static inline void gr_bias_take(struct gr_bias *bias) {
 static GR_INLINE void gr_bias_give(struct gr_bias *bias) {
     if (GR_LIKELY(bias->held != NULL)) {
         gr_lock_note_give(&bias->lock);
-        atomic_store_explicit(&bias->held->inside, 0, memory_order_release);
+        gr_seat_leave(bias->held);
     } else {
         GR_ASSERT(atomic_load_explicit(&bias->owner, memory_order_relaxed) == &bias->nobody, "L2");
         gr_lock_give(&bias->lock);
@@ -114,5 +123,16 @@ static GR_INLINE void gr_bias_give(struct gr_bias *bias) {
 GR_MUST bool gr_bias_knock(struct gr_bias *bias);
 void gr_bias_barrier(void);
 void gr_bias_await(struct gr_bias *bias);
+
+/* ---- for what leans in the same way and is no mutex (ledger/ticket.h) ---------------------------- */
+
+/* So many calls in a row earn a bias; UINT64_MAX: the kernel has no barrier for it. */
+uint64_t gr_bias_earn(void);
+/* The process may use the barrier from now on. False: it may not. */
+GR_MUST bool gr_bias_join(void);
+/* The thread's own seat, or a new one, or NULL. Under what guards the seats. */
+struct gr_seat *gr_seat_of(struct gr_seat seat[GR_BIAS_SEATS], uintptr_t thread);
+/* The barrier was passed since the owner was struck out: waits until it is not inside of its seat. */
+void gr_seat_expect_out(const struct gr_seat *seat);
 
 #endif

@@ -63,7 +63,7 @@ struct granary {
     struct gr_address_table table;
     struct gr_heap own;
     atomic_uint routing; /* 0: the own heap serves all, and nothing else is to be done. One for each open
-                            scope and capture, and for garbage collection and no caching; and GR_WATCHED */
+                            scope and capture, and for garbage collection and no caching; and GR_WATCHING */
     atomic_uint clock;   /* requests of large blocks to the own heap, while garbage is collected */
     struct gr_callbacks callbacks; /* has a lock of its own */
     struct gr_ledger ledger;       /* has a lock of its own */
@@ -105,12 +105,13 @@ void gr_heap_close(granary *g);
  * growing is to be tried, since the block that fits is dear (gr_pool_is_dear). */
 enum { GR_HEAP_ASK = 1, GR_HEAP_DEAR = 2 };
 
-/* In granary.routing, while history is kept: calls note who makes them. */
-enum { GR_WATCHED = 1 << 30 };
+/* In granary.routing, while history is kept; and while each allocation, or each free, notes a stack. */
+enum { GR_WATCHED = 1 << 30, GR_NOTED_ALLOC = 1 << 29, GR_NOTED_FREE = 1 << 28 };
+#define GR_WATCHING ((unsigned)(GR_WATCHED | GR_NOTED_ALLOC | GR_NOTED_FREE))
 
 /* Is more to be done than to serve from the own heap? */
 static inline bool gr_heap_routes(const granary *g) {
-    return (atomic_load_explicit(&g->routing, memory_order_acquire) & ~(unsigned)GR_WATCHED) != 0;
+    return (atomic_load_explicit(&g->routing, memory_order_acquire) & ~GR_WATCHING) != 0;
 }
 
 /* size > 0. On a failure for want of memory *shortfall is filled in. The own heap serves, and nothing else

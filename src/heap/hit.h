@@ -3,11 +3,16 @@
  * counted (make guard). Whatever is not the common case leaves it, and begins anew in heap.c.
  *
  *      alloc   route ─> pool: lock ─ the recent block once more ─ count ─ unlock
- *                        │       └ not that block, history ·················> gr_heap_try_locked
- *                        └ scopes, history, no route, another holds the lock > gr_heap_alloc
+ *                        │       ├ history ································> the same once more, and tell
+ *                        │       └ not that block ·························> gr_heap_try_locked
+ *                        └ scopes, stacks, no route, another holds the lock > gr_heap_alloc
  *      free    address table ─> pool: lock ─ live block ─ count ─ it is the recent block ─ unlock
- *                        │        └ used by others, there is one, history > gr_heap_free_locked
+ *                        │        ├ history ·······························> the same once more, and tell
+ *                        │        └ used by others, there is one ··········> gr_heap_free_locked
  *                        └ as above ··········································> gr_heap_free
+ *
+ * While history is kept and a call has something to note of itself (a stack, a tag), that is done before any lock is
+ * taken, and not here.
  *
  * Locks: the lock of the pool; it is still held when *pool is not NULL at the end. */
 #ifndef GR_HEAP_HIT_H
@@ -15,14 +20,12 @@
 
 #include "heap/heap.h"
 
-/* Is there nothing to do before the pool's lock is taken? While history is kept, a call that has nothing to note of
- * itself goes this way as well, up to the pool. */
+/* Is there nothing to do before the pool's lock is taken? */
 static GR_INLINE bool gr_hit_begin(const granary *g, bool free) {
     unsigned routing = atomic_load_explicit(&g->routing, memory_order_acquire);
     if (GR_LIKELY(routing == 0)) return true;
-    if (routing != GR_WATCHED) return false;
-    const struct gr_history *history = atomic_load_explicit(&g->ledger.watching, memory_order_acquire);
-    return history && !gr_history_asks(history, free);
+    const unsigned allowed = GR_WATCHED | (free ? GR_NOTED_ALLOC : GR_NOTED_FREE);
+    return !(routing & ~allowed) && !gr_stacks_said();
 }
 
 /* Served. Or not, and nothing has happened but that *pool, if it is not NULL, is the one to serve the request
@@ -75,6 +78,31 @@ static GR_INLINE bool gr_hit_free(granary *g, gr_addr addr, struct gr_pool **poo
     b->epoch = gr_stream_epoch(own->stream);
     gr_pool_free_first(own, b);
     gr_bias_give(&account->lock);
+    return true;
+}
+
+/* While history is kept: the same, of a pool that is locked and a call that has nothing to note. False: nothing has
+ * happened, and it is locked still. */
+static GR_INLINE bool gr_hit_alloc_told(granary *g, struct gr_pool *own, size_t rounded, size_t size,
+                                        void **out) {
+    struct gr_block *b = gr_pool_again(own, rounded, size);
+    if (GR_UNLIKELY(!b)) return false;
+    b->label = 0;
+    *out = (void *)(uintptr_t)b->addr;
+    if (GR_LIKELY(!gr_ledger_alloc_unnoted(&own->tally, b->addr, rounded, size)))
+        gr_bias_give(&own->tally.account->lock);
+    else
+        gr_heap_settle(g, own);
+    return true;
+}
+static GR_INLINE bool gr_hit_free_told(struct gr_pool *own, struct gr_block **at) {
+    struct gr_block *b = *at;
+    if (GR_UNLIKELY(!b || b->u.live.uses || own->recent)) return false;
+    gr_live_remove(&own->live, at);
+    gr_ledger_free_unnoted(&own->tally, b->addr, b->size, b->u.live.requested, b->label);
+    b->epoch = gr_stream_epoch(own->stream);
+    gr_pool_free_first(own, b);
+    gr_bias_give(&own->tally.account->lock);
     return true;
 }
 

@@ -3,22 +3,27 @@
  *
  *      ticket   ...  41   42   43   44   45 <- next
  *      slot      [ 44 | 45 | 42 | 43 ]          room 4: what is older was dropped, and is counted
+ *      event      f,g    h   d,e   c            a slot has one event, or both of a free that is completed at once
  *
- * An event is told under the lock of whatever it is about (a pool's, or the miss lock), takes the next
- * ticket and with it a slot. Tickets of one pool therefore come in the order in which things happened,
+ * An event is told under the lock of whatever it is about (a pool's, or the miss lock), draws the next
+ * ticket (ticket.h) and with it a slot. Tickets of one pool therefore come in the order in which things happened,
  * and so do those of several pools where one thing led to the other. That is all that threads share:
  * nobody waits, but for a writer that is a whole round behind.
  *
  * It is told on the path of a hit. So its time is a tick (base/ticks.h), which becomes a time of day when the
- * event is copied out; and a free that is completed at once takes one tick, and two tickets in a row, for its
- * two events.
+ * event is copied out; and a free that is completed at once takes one tick and one slot for its two events. Events
+ * are counted all the same: a ring of so many slots has at least the last so many events, and shows no others.
  *
- *      slot   stamp: ticket + 1 once the words belong together, BUSY while they are written
- *             words, atomic, so that a reader may look while they change and finds out by the stamp
+ *      word 0   round of the ring, action, whether it is two events, heap       written last
+ *           1   address             3   stream         5   stack and tag, metadata
+ *           2   size                4   tick
+ *
+ * The words are atomic, so that a reader may look while they change. Whoever overwrites one has drawn its ticket
+ * before: a reader looks at the tickets afterwards, and so finds out.
  *
  * Invariants:
- *      Y1  a slot is written by the holder of ticket t only after that of t - room has published
- *      Y2  while all pools are stopped and the miss lock is held, all tickets given out are published
+ *      Y1  a slot is written by the holder of ticket t only after that of t - room has written word 0
+ *      Y2  while all pools are stopped and the miss lock is held, the slots of all tickets given out are written
  *
  * Locks: the ring is exchanged while everything is stopped, so tellers need nothing more than what
  * they hold. Copying out needs the handle's dump lock, which keeps the ring from being exchanged. */
@@ -27,6 +32,7 @@
 
 #include "base/ticks.h"
 #include "ledger/stacks.h"
+#include "ledger/ticket.h"
 
 enum gr_action {
     GR_ALLOC,
@@ -62,26 +68,25 @@ struct gr_event {
     enum gr_action action;
 };
 
-enum { GR_SLOT_WORDS = 7 };
+enum { GR_SLOT_WORDS = 6 };
 
 struct gr_slot {
-    atomic_uint_fast64_t stamp;
     atomic_uint_fast64_t word[GR_SLOT_WORDS];
 };
 
 struct gr_history {
     struct gr_stacks stacks;
-    struct gr_ticks ticks; /* constant */
-    atomic_int level;      /* enum granary_history_level */
-    atomic_int sources;    /* GRANARY_STACKS_* */
-    _Alignas(64) atomic_uint_fast64_t next;
+    struct gr_ticks ticks;     /* constant */
+    atomic_int level;          /* enum granary_history_level */
+    atomic_int sources;        /* GRANARY_STACKS_* */
+    struct gr_tickets tickets; /* of slots */
     /* changed while everything is stopped */
     _Alignas(64) struct gr_slot *ring;
     uint64_t room;
     uint64_t inverse; /* (2^64 - 1) / room */
-    uint64_t start;   /* ticket at which this ring began */
-    uint64_t first;   /* of those that it has, unless it has gone round since */
-    uint64_t cleared; /* tickets before this one do not count */
+    uint64_t start;   /* ticket whose slot is the first of this ring */
+    uint64_t first;   /* event: of those that it has, unless it has gone round since */
+    uint64_t cleared; /* events before this one do not count */
 };
 
 void gr_history_init(struct gr_history *history);
@@ -124,6 +129,73 @@ void GR_ASIDE gr_history_tell_of(struct gr_history *history, enum gr_action acti
 /* A mark of the user's: `name` is one of stacks.texts. */
 void gr_history_annotate(struct gr_history *history, enum gr_action action, uint32_t name);
 
+/* ---- telling, on the path of a hit --------------------------------------------------------------- */
+
+/* Whether events are kept. */
+static GR_INLINE bool gr_history_wanted(const struct gr_history *h) {
+    return atomic_load_explicit(&h->level, memory_order_relaxed) >= GRANARY_HISTORY_ALLOC;
+}
+
+enum { GR_SLOT_ROUND = 56, GR_SLOT_ACTION = 48 }; /* bits of word 0 */
+#define GR_SLOT_ROUNDS ((uint64_t)0xFF)
+#define GR_SLOT_TWICE ((uint64_t)0x80) /* in the action: a free completed at once is two events */
+#define GR_SLOT_HEAPS (((uint64_t)1 << GR_SLOT_ACTION) - 1)
+/* An action for gr_history_put only. */
+#define GR_FREE_TWICE (GR_SLOT_TWICE | GR_FREE_REQUESTED)
+
+/* Where a ticket writes: its slot, and the round of the ring, from 1 on and modulo 256. */
+struct gr_spot {
+    struct gr_slot *slot;
+    uint64_t round;
+};
+
+/* Without a division: the quotient by the inverse is at most one too small. */
+static GR_INLINE struct gr_spot gr_spot_of(const struct gr_history *h, uint64_t ticket) {
+    uint64_t since = ticket - h->start, round = (uint64_t)((unsigned __int128)since * h->inverse >> 64),
+             rest = since - round * h->room;
+    bool more = rest >= h->room;
+    return (struct gr_spot){&h->ring[more ? rest - h->room : rest], (round + more + 1) & GR_SLOT_ROUNDS};
+}
+
+/* The one that had the slot a round ago is done with it (Y1). */
+static GR_INLINE bool gr_spot_ready(const struct gr_spot *at) {
+    uint64_t last = atomic_load_explicit(&at->slot->word[0], memory_order_acquire) >> GR_SLOT_ROUND;
+    return last == ((at->round - 1) & GR_SLOT_ROUNDS);
+}
+void gr_spot_wait(const struct gr_spot *at);
+
+static GR_INLINE void gr_slot_put(struct gr_slot *slot, int word, uint64_t value) {
+    atomic_store_explicit(&slot->word[word], value,
+                          memory_order_release); /* not before the ticket is drawn */
+}
+
+/* A slot is written. action: enum gr_action, or GR_FREE_TWICE. Events are wanted. */
+static GR_INLINE void gr_history_put(struct gr_history *h, const struct gr_place *place, uint64_t action,
+                                     uint64_t addr, uint64_t size, uint32_t label, uint32_t metadata) {
+    enum { AHEAD = 8 }; /* the ring is larger than the caches that are near */
+    uint64_t ticket = gr_tickets_draw(&h->tickets, (action & GR_SLOT_TWICE) != 0);
+    uint64_t tick = gr_ticks_now(&h->ticks);
+    if (GR_UNLIKELY(h->room == 0)) return;
+    const struct gr_spot at = gr_spot_of(h, ticket);
+    __builtin_prefetch(at.slot + AHEAD, 1); /* behind the ring too, where it does nothing */
+    if (GR_UNLIKELY(!gr_spot_ready(&at))) gr_spot_wait(&at);
+    gr_slot_put(at.slot, 1, addr);
+    gr_slot_put(at.slot, 2, size);
+    gr_slot_put(at.slot, 3, place->stream);
+    gr_slot_put(at.slot, 4, tick);
+    gr_slot_put(at.slot, 5, label | (uint64_t)metadata << 32);
+    gr_slot_put(at.slot, 0,
+                at.round << GR_SLOT_ROUND | action << GR_SLOT_ACTION | (place->heap & GR_SLOT_HEAPS));
+}
+
+/* Tells of an allocation (label 0), or of a free that is completed at once (GR_FREE_TWICE), by a call that has noted
+ * nothing of itself. */
+static GR_INLINE void gr_history_tell_unnoted(struct gr_history *h, uint64_t action,
+                                              const struct gr_place *place, uint64_t addr, uint64_t size,
+                                              uint32_t label) {
+    if (gr_history_wanted(h)) gr_history_put(h, place, action, addr, size, label, 0);
+}
+
 /* ---- while everything is stopped ------------------------------------------------------------- */
 
 /* The ring is exchanged for one of `room` zeroed slots (NULL when room is 0), which takes over what fits
@@ -131,13 +203,16 @@ void gr_history_annotate(struct gr_history *history, enum gr_action action, uint
 struct gr_slot *gr_history_exchange(struct gr_history *history, struct gr_slot *ring, uint64_t room);
 void gr_history_clear(struct gr_history *history);
 
-/* Tickets of the events that the ring has: [*from, *to). */
-void gr_history_span(const struct gr_history *history, uint64_t *from, uint64_t *to);
+/* Events by number, as they were told: [from, to). */
+struct gr_span {
+    uint64_t from, to, ticket; /* ticket: the next one */
+};
+/* Those that the ring shows. */
+struct gr_span gr_history_span(const struct gr_history *history);
 
 /* ---- under the dump lock --------------------------------------------------------------------- */
 
-/* Copies the events of these tickets; those that have been overwritten meanwhile, always the oldest,
- * are left out. How many. */
-size_t gr_history_copy(const struct gr_history *history, uint64_t from, uint64_t to, struct gr_event *out);
+/* Copies these events; those that have been overwritten meanwhile, always the oldest, are left out. How many. */
+size_t gr_history_copy(const struct gr_history *history, const struct gr_span *span, struct gr_event *out);
 
 #endif

@@ -101,6 +101,18 @@ static inline void gr_ledger_free(struct gr_tally *tally, uint64_t addr, size_t 
     gr_ledger_free_untold(tally->account, tally, size, requested);
 }
 
+/* The same of a call that has noted nothing of itself; history is kept. */
+GR_MUST static GR_INLINE bool gr_ledger_alloc_unnoted(struct gr_tally *tally, uint64_t addr, size_t size,
+                                                      size_t requested) {
+    gr_history_tell_unnoted(tally->history, GR_ALLOC, &tally->place, addr, requested, 0);
+    return gr_ledger_alloc_untold(tally->account, tally, size, requested);
+}
+static GR_INLINE void gr_ledger_free_unnoted(struct gr_tally *tally, uint64_t addr, size_t size,
+                                             size_t requested, uint32_t label) {
+    gr_history_tell_unnoted(tally->history, GR_FREE_TWICE, &tally->place, addr, requested, label);
+    gr_ledger_free_untold(tally->account, tally, size, requested);
+}
+
 /* The same in two steps: it is no longer the caller's; and it may be used again. */
 void gr_ledger_free_requested(struct gr_tally *tally, uint64_t addr, size_t size, size_t requested,
                               uint32_t label);

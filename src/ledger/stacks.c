@@ -47,6 +47,11 @@ static uint32_t GR_ASIDE take(struct gr_stacks *stacks, int sources, const void 
     return put(stacks, &stacks->stacks, word, count * sizeof(word[0]));
 }
 
+/* After a change. */
+static void look_again(struct gr_self *self) {
+    self->said = self->note.of || self->tag[0] || self->metadata[0];
+}
+
 struct gr_note gr_stacks_enter(struct gr_stacks *stacks, int sources, const void *caller) {
     struct gr_self *self = &gr_stacks_self;
     struct gr_note before = self->note;
@@ -54,11 +59,13 @@ struct gr_note gr_stacks_enter(struct gr_stacks *stacks, int sources, const void
     if (self->tag[0]) tag = put(stacks, &stacks->tags, self->tag, strlen(self->tag));
     if (self->metadata[0]) metadata = put(stacks, &stacks->texts, self->metadata, strlen(self->metadata));
     self->note = (struct gr_note){.of = stacks, .label = gr_label(stack, tag), .metadata = metadata};
+    self->said = true;
     return before;
 }
 
 void gr_stacks_leave(struct gr_note before) {
     gr_stacks_self.note = before;
+    look_again(&gr_stacks_self);
 }
 
 uint32_t gr_stacks_text(struct gr_stacks *stacks, const char *text) {
@@ -81,6 +88,7 @@ static int set(char *mine, const char *text, size_t room, char *previous) {
     memcpy(fresh, text, size);
     if (previous) memcpy(previous, mine, room);
     memcpy(mine, fresh, room);
+    look_again(&gr_stacks_self);
     return GRANARY_OK;
 }
 

@@ -63,15 +63,15 @@ struct gr_note {
  * state, not the library's; changed by the functions below only. */
 struct gr_self {
     struct gr_note note;
+    bool said; /* it has a tag or metadata, or is in a call already */
     char tag[GRANARY_TAG_ROOM];
     char metadata[GRANARY_METADATA_ROOM];
 };
 extern _Thread_local struct gr_self gr_stacks_self __attribute__((visibility("hidden")));
 
-/* The thread has a tag or metadata, or is in a call already. */
+/* There is something to note of a call of the thread, stacks apart. */
 GR_MUST static inline bool gr_stacks_said(void) {
-    const struct gr_self *self = &gr_stacks_self;
-    return self->note.of || self->tag[0] || self->metadata[0];
+    return gr_stacks_self.said;
 }
 /* A call begins that events may be told of: its note is made. sources: GRANARY_STACKS_*, of which the
  * stack is taken; caller: the address that the public function returns to. Returns the note of the call

@@ -105,13 +105,12 @@ static void read_history(const granary *g, struct granary_history *out) {
     *out = (struct granary_history){.struct_size = sizeof(*out)};
     if (!history) return;
     const struct gr_stacks *stacks = &history->stacks;
-    uint64_t from, to;
-    gr_history_span(history, &from, &to);
+    const struct gr_span span = gr_history_span(history);
     out->level = atomic_load(&history->level);
     out->stacks = atomic_load(&history->sources);
     out->entries = (int64_t)history->room;
-    out->recorded = (int64_t)(to - history->cleared);
-    out->kept = (int64_t)(to - from);
+    out->recorded = (int64_t)(span.to - history->cleared);
+    out->kept = (int64_t)(span.to - span.from);
     out->dropped = out->recorded - out->kept;
     out->distinct_stacks = atomic_load(&stacks->stacks.count);
     out->stacks_lost = (int64_t)atomic_load(&stacks->lost);
@@ -129,6 +128,16 @@ void gr_dump_read_history(granary *g, struct granary_history *out) {
     gr_lock_give(&g->dump);
 }
 
+/* What calls are to do for the history; NULL: none is kept. Under the miss lock. */
+static void set_watching(granary *g, const struct gr_history *history) {
+    unsigned bits = 0;
+    if (history) bits |= GR_WATCHED;
+    if (history && gr_history_sources(history, false)) bits |= GR_NOTED_ALLOC;
+    if (history && gr_history_sources(history, true)) bits |= GR_NOTED_FREE;
+    atomic_fetch_or(&g->routing, bits);
+    atomic_fetch_and(&g->routing, ~(GR_WATCHING & ~bits));
+}
+
 int gr_dump_record(granary *g, int level, int stacks, size_t entries) {
     gr_lock_take(&g->dump);
     bool first = level != GRANARY_HISTORY_OFF && !g->ledger.history;
@@ -138,10 +147,7 @@ int gr_dump_record(granary *g, int level, int stacks, size_t entries) {
     gr_lock_take(&g->dump);
     gr_lock_take(&g->miss);
     int status = gr_ledger_watch(&g->ledger, level, stacks, entries, &fresh);
-    if (atomic_load(&g->ledger.watching))
-        atomic_fetch_or(&g->routing, GR_WATCHED);
-    else
-        atomic_fetch_and(&g->routing, ~(unsigned)GR_WATCHED);
+    set_watching(g, atomic_load(&g->ledger.watching));
     gr_lock_give(&g->miss);
     gr_lock_give(&g->dump);
     gr_history_free(fresh); /* another thread was first, or the ring was too large */
@@ -156,11 +162,11 @@ void gr_dump_forget(granary *g) {
     gr_lock_give(&g->dump);
 }
 
-static int copy_events(struct gr_dump *dump, uint64_t from, uint64_t to) {
-    if (from == to) return GRANARY_OK;
-    dump->events = gr_host_take((size_t)(to - from), sizeof(*dump->events), sizeof(void *));
+static int copy_events(struct gr_dump *dump, const struct gr_span *span) {
+    if (span->from == span->to) return GRANARY_OK;
+    dump->events = gr_host_take((size_t)(span->to - span->from), sizeof(*dump->events), sizeof(void *));
     if (!dump->events) return GRANARY_HOST_MEMORY;
-    dump->event_count = gr_history_copy(dump->source, from, to, dump->events);
+    dump->event_count = gr_history_copy(dump->source, span, dump->events);
     dump->history.dropped += dump->history.kept - (int64_t)dump->event_count;
     dump->history.kept = (int64_t)dump->event_count;
     return GRANARY_OK;
@@ -169,7 +175,7 @@ static int copy_events(struct gr_dump *dump, uint64_t from, uint64_t to) {
 /* ---- all of it -------------------------------------------------------------------------------- */
 
 static int take(granary *g, bool with_events, struct gr_dump *out) {
-    uint64_t from = 0, to = 0;
+    struct gr_span span = {0};
     gr_lock_take(&g->miss);
     int status = reserve_and_stop(g, out);
     if (status == GRANARY_OK) {
@@ -178,7 +184,7 @@ static int take(granary *g, bool with_events, struct gr_dump *out) {
         if (with_events) gr_ledger_snapshot(&g->ledger, (size_t)out->stats.active_bytes.all.current);
         read_history(g, &out->history);
         out->source = g->ledger.history;
-        if (with_events && out->source) gr_history_span(out->source, &from, &to);
+        if (with_events && out->source) span = gr_history_span(out->source);
         gr_ledger_go(&g->ledger);
         gr_heap_read_rest(g, &out->stats);
         out->settings = g->settings;
@@ -188,7 +194,7 @@ static int take(granary *g, bool with_events, struct gr_dump *out) {
     }
     gr_lock_give(&g->miss);
     out->time_ns = gr_clock_read(CLOCK_REALTIME);
-    return status == GRANARY_OK ? copy_events(out, from, to) : status;
+    return status == GRANARY_OK ? copy_events(out, &span) : status;
 }
 
 int gr_dump_take(granary *g, bool with_events, struct gr_dump *out) {

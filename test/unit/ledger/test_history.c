@@ -5,6 +5,7 @@
 #include <check.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static struct gr_history history;
@@ -23,17 +24,27 @@ static void teardown(void) {
     gr_history_fini(&history);
 }
 
+/* Events told in all. */
+static uint64_t told_in_all(void) {
+    return gr_history_span(&history).to;
+}
+
+/* All that is kept; how many. */
+static size_t copy(struct gr_event *out) {
+    const struct gr_span span = gr_history_span(&history);
+    return gr_history_copy(&history, &span, out);
+}
+
 static void tell(uint64_t addr) {
     gr_history_tell(&history, GR_ALLOC, &place, addr, addr * 2, 0);
 }
 
 /* The addresses of what is kept, in order; how many. */
 static size_t kept(uint64_t *out, size_t room) {
-    uint64_t from, to;
     static struct gr_event event[4096];
-    gr_history_span(&history, &from, &to);
-    ck_assert_uint_le(to - from, 4096);
-    size_t count = gr_history_copy(&history, from, to, event);
+    const struct gr_span span = gr_history_span(&history);
+    ck_assert_uint_le(span.to - span.from, 4096);
+    size_t count = gr_history_copy(&history, &span, event);
     for (size_t i = 0; i < count && i < room; i++) {
         ck_assert_uint_eq(event[i].size, event[i].addr * 2);
         ck_assert_uint_eq(event[i].place.stream, 5);
@@ -53,7 +64,7 @@ START_TEST(of_six_events_a_ring_of_four_keeps_the_last_four) {
     resize(4);
     for (uint64_t a = 1; a <= 6; a++) tell(a);
     expect(4, 3);
-    ck_assert_uint_eq(atomic_load(&history.next), 6); /* so two were dropped */
+    ck_assert_uint_eq(told_in_all(), 6); /* so two were dropped */
 }
 END_TEST
 
@@ -64,7 +75,7 @@ START_TEST(a_ring_of_one_keeps_the_last_and_a_ring_of_none_counts) {
     resize(0);
     tell(4);
     expect(0, 0);
-    ck_assert_uint_eq(atomic_load(&history.next), 4);
+    ck_assert_uint_eq(told_in_all(), 4);
     resize(2);
     expect(0, 0);
     tell(5);
@@ -113,7 +124,7 @@ START_TEST(time_rises_and_the_action_stays_what_it_was) {
     resize(64);
     for (int a = GR_ALLOC; a <= GR_ANNOTATE_END; a++)
         gr_history_tell(&history, (enum gr_action)a, &place, UINT64_MAX - (uint64_t)a, (uint64_t)1 << 63, 0);
-    ck_assert_uint_eq(gr_history_copy(&history, 0, GR_ANNOTATE_END + 1, event), GR_ANNOTATE_END + 1);
+    ck_assert_uint_eq(copy(event), GR_ANNOTATE_END + 1);
     for (int a = GR_ALLOC; a <= GR_ANNOTATE_END; a++) {
         ck_assert_int_eq((int)event[a].action, a);
         ck_assert_uint_eq(event[a].addr, UINT64_MAX - (uint64_t)a);
@@ -127,11 +138,10 @@ END_TEST
 static const char *told_of(uint64_t addr) {
     static struct gr_event event[64];
     static char letters[65];
-    uint64_t from, to;
-    gr_history_span(&history, &from, &to);
-    ck_assert_uint_le(to - from, 64);
-    size_t count = gr_history_copy(&history, from, to, event);
-    ck_assert_uint_eq(count, to - from);
+    const struct gr_span span = gr_history_span(&history);
+    ck_assert_uint_le(span.to - span.from, 64);
+    size_t count = gr_history_copy(&history, &span, event);
+    ck_assert_uint_eq(count, span.to - span.from);
     for (size_t i = 0; i < count; i++) {
         ck_assert_uint_eq(event[i].addr, addr);
         ck_assert_uint_eq(event[i].size, 9);
@@ -148,7 +158,7 @@ START_TEST(a_free_that_is_done_at_once_is_two_events_of_one_time) {
     resize(8);
     gr_history_tell_free(&history, &place, 7, 9, 0);
     ck_assert_str_eq(told_of(7), "rc");
-    ck_assert_uint_eq(gr_history_copy(&history, 0, 2, event), 2);
+    ck_assert_uint_eq(copy(event), 2);
     ck_assert_uint_eq(event[0].time_ns, event[1].time_ns);
 }
 END_TEST
@@ -164,25 +174,67 @@ START_TEST(the_two_events_of_a_free_may_stand_at_both_ends_of_the_ring) {
         }
         ck_assert_str_eq(told_of(7), expected[room]);
     }
-    ck_assert_uint_eq(atomic_load(&history.next), 6 * 30);
+    ck_assert_uint_eq(told_in_all(), 6 * 30);
 }
 END_TEST
 
 START_TEST(any_ticket_finds_its_slot) {
     static const uint64_t first[] = {
-        0, 1, 99999, UINT32_MAX, (uint64_t)1 << 52, UINT64_MAX / 3, UINT64_MAX - 900};
+        0, 1, 99999, UINT32_MAX, (uint64_t)1 << 52, GR_TICKETS_OWNED / 3, GR_TICKETS_OWNED - 900};
     static const uint64_t rooms[] = {1, 2, 3, 7, 64, 100, 513};
     for (size_t f = 0; f < sizeof first / sizeof first[0]; f++)
         for (size_t r = 0; r < sizeof rooms / sizeof rooms[0]; r++) {
-            atomic_store(&history.next, first[f]);
+            gr_tickets_init(&history.tickets, first[f]);
             gr_history_clear(&history);
             resize(0);
             resize(rooms[r]);
-            for (uint64_t t = first[f]; t < first[f] + 600; t++) {
-                tell(t);
-                ck_assert_uint_eq(atomic_load(&history.ring[t % rooms[r]].stamp), t + 1);
+            for (uint64_t t = 0; t < 600; t++) {
+                tell(first[f] + t);
+                const struct gr_slot *slot = &history.ring[t % rooms[r]];
+                ck_assert_uint_eq(atomic_load(&slot->word[1]), first[f] + t);
+                ck_assert_uint_eq(atomic_load(&slot->word[0]) >> GR_SLOT_ROUND, (t / rooms[r] + 1) % 256);
             }
             expect(rooms[r] < 600 ? rooms[r] : 600, first[f] + 600 - (rooms[r] < 600 ? rooms[r] : 600));
+        }
+}
+END_TEST
+
+START_TEST(a_slot_far_on_in_a_ring_is_found_by_the_same_rule) {
+    static struct gr_slot ring[7];
+    static const uint64_t since[] = {0, 6, 7, 48, UINT32_MAX, (uint64_t)1 << 40, GR_TICKETS_OWNED - 1};
+    for (uint64_t room = 1; room <= 7; room++) {
+        history.ring = ring;
+        history.room = room;
+        history.inverse = UINT64_MAX / room;
+        history.start = 5;
+        for (size_t i = 0; i < sizeof since / sizeof since[0]; i++) {
+            const struct gr_spot at = gr_spot_of(&history, since[i] + 5);
+            ck_assert_uint_eq((uint64_t)(at.slot - ring), since[i] % room);
+            ck_assert_uint_eq(at.round, (since[i] / room + 1) % 256);
+        }
+    }
+    history.ring = NULL;
+}
+END_TEST
+
+START_TEST(a_ring_of_frees_changes_its_size_event_by_event) {
+    for (uint64_t before = 1; before <= 9; before++)
+        for (uint64_t after = 1; after <= 9; after++) {
+            char expected[16] = "";
+            resize(0);
+            gr_history_clear(&history);
+            resize(before);
+            for (int i = 0; i < 7; i++) {
+                (void)gr_history_tell_alloc(&history, &place, 7, 9);
+                gr_history_tell_free(&history, &place, 7, 9, 0);
+            }
+            resize(after);
+            uint64_t kept = before < after ? before : after;
+            for (uint64_t i = 0; i < kept; i++) expected[i] = "arc"[(21 - kept + i) % 3];
+            ck_assert_str_eq(told_of(7), expected);
+            gr_history_tell_free(&history, &place, 7, 9, 0);
+            ck_assert_str_eq(told_of(7) + strlen(told_of(7)) - (after > 1 ? 2 : 1), after > 1 ? "rc" : "c");
+            ck_assert_uint_eq(strlen(told_of(7)), kept + 2 < after ? kept + 2 : after);
         }
 }
 END_TEST
@@ -240,7 +292,7 @@ START_TEST(the_stack_is_the_calls_own_or_else_that_of_the_block) {
     gr_history_tell_of(&history, GR_FREE_COMPLETED, &place, 1, 1, label);
     gr_stacks_leave(before);
     ck_assert_int_eq(gr_stacks_set_tag("", NULL), GRANARY_OK);
-    ck_assert_uint_eq(gr_history_copy(&history, 0, 3, event), 3);
+    ck_assert_uint_eq(copy(event), 3);
     for (int i = 0; i < 3; i++) {
         ck_assert_uint_eq(event[i].stack, gr_label_stack(label));
         ck_assert_uint_eq(event[i].tag, gr_label_tag(label));
@@ -300,9 +352,8 @@ START_TEST(a_reader_among_writers_sees_whole_events_in_the_order_of_each_thread)
     for (uintptr_t t = 0; t < WRITERS; t++)
         ck_assert_int_eq(pthread_create(&thread[t], NULL, write_events, (void *)t), 0);
     do {
-        uint64_t from, to, last[WRITERS] = {0};
-        gr_history_span(&history, &from, &to);
-        size_t count = gr_history_copy(&history, from, to, event);
+        uint64_t last[WRITERS] = {0};
+        size_t count = copy(event);
         seen += count;
         for (size_t i = 0; i < count; i++) {
             uint64_t writer = event[i].addr >> 32, step = event[i].addr & UINT32_MAX;
@@ -313,10 +364,8 @@ START_TEST(a_reader_among_writers_sees_whole_events_in_the_order_of_each_thread)
     } while (seen < ENOUGH);
     atomic_store(&stop, true);
     for (int t = 0; t < WRITERS; t++) pthread_join(thread[t], NULL);
-    ck_assert_uint_eq(atomic_load(&history.next), atomic_load(&told));
-    uint64_t from, to;
-    gr_history_span(&history, &from, &to);
-    ck_assert_uint_eq(gr_history_copy(&history, from, to, event), ROOM); /* at rest none is missing */
+    ck_assert_uint_eq(told_in_all(), atomic_load(&told));
+    ck_assert_uint_eq(copy(event), ROOM); /* at rest none is missing */
 }
 END_TEST
 
@@ -326,39 +375,50 @@ static void *write_some(void *argument) {
     return NULL;
 }
 
+/* Of a slot of the ring. */
+static uint64_t round_of(int slot) {
+    return atomic_load(&history.ring[slot].word[0]) >> GR_SLOT_ROUND;
+}
+static void set_round(int slot, uint64_t round) {
+    uint64_t rest = atomic_load(&history.ring[slot].word[0]) << 8 >> 8;
+    atomic_store(&history.ring[slot].word[0], rest | round << GR_SLOT_ROUND);
+}
+
 START_TEST(a_writer_waits_for_the_one_a_round_before) {
     pthread_t thread;
     int once = 1;
     resize(2);
     tell(1);
     tell(2);
-    atomic_store(&history.ring[0].stamp, UINT64_MAX); /* as if ticket 0 were being written still */
+    set_round(0, 0); /* as if the slot of ticket 0 were not written yet */
     atomic_store(&stop, false);
     ck_assert_int_eq(pthread_create(&thread, NULL, write_some, &once), 0);
     usleep(20000);
     ck_assert(!atomic_load(&stop));
-    ck_assert_uint_eq(atomic_load(&history.ring[0].stamp), UINT64_MAX);
-    atomic_store(&history.ring[0].stamp, 1);
+    ck_assert_uint_eq(atomic_load(&history.ring[0].word[1]), 1);
+    set_round(0, 1);
     pthread_join(thread, NULL);
-    ck_assert_uint_eq(atomic_load(&history.ring[0].stamp), 3);
+    ck_assert_uint_eq(round_of(0), 2);
+    ck_assert_uint_eq(atomic_load(&history.ring[0].word[1]), 7);
 }
 END_TEST
 
-START_TEST(a_slot_that_is_being_written_is_not_read) {
-    struct gr_event event[2];
-    resize(2);
-    tell(1);
-    tell(2);
-    ck_assert_uint_eq(gr_history_copy(&history, 0, 2, event), 2);
-    atomic_store(&history.ring[0].stamp, UINT64_MAX);
-    ck_assert_uint_eq(gr_history_copy(&history, 0, 2, event), 1);
-    ck_assert_uint_eq(event[0].addr, 2);
+START_TEST(a_slot_whose_next_ticket_was_drawn_is_not_read) {
+    struct gr_event event[200];
+    resize(100);
+    for (uint64_t a = 1; a <= 100; a++) tell(a);
+    const struct gr_span span = gr_history_span(&history);
+    for (size_t drawn = 0; drawn <= 110; drawn++) { /* nobody has written there yet */
+        size_t left = drawn < 100 ? 100 - drawn : 0;
+        ck_assert_uint_eq(gr_history_copy(&history, &span, event), left);
+        for (size_t i = 0; i < left; i++) ck_assert_uint_eq(event[i].addr, drawn + 1 + i);
+        (void)!gr_tickets_draw(&history.tickets, false);
+    }
 }
 END_TEST
 
 START_TEST(writers_a_whole_round_apart_leave_the_newest_events) {
     pthread_t thread[WRITERS];
-    uint64_t from, to;
     struct gr_event event[3];
     int count = 2000;
     resize(3);
@@ -366,8 +426,7 @@ START_TEST(writers_a_whole_round_apart_leave_the_newest_events) {
         for (int t = 0; t < WRITERS; t++)
             ck_assert_int_eq(pthread_create(&thread[t], NULL, write_some, &count), 0);
         for (int t = 0; t < WRITERS; t++) pthread_join(thread[t], NULL);
-        gr_history_span(&history, &from, &to);
-        ck_assert_uint_eq(gr_history_copy(&history, from, to, event), 3);
+        ck_assert_uint_eq(copy(event), 3);
     }
 }
 END_TEST
@@ -385,13 +444,15 @@ Suite *suite_history(void) {
     tcase_add_test(cases, a_free_that_is_done_at_once_is_two_events_of_one_time);
     tcase_add_test(cases, the_two_events_of_a_free_may_stand_at_both_ends_of_the_ring);
     tcase_add_test(cases, any_ticket_finds_its_slot);
+    tcase_add_test(cases, a_slot_far_on_in_a_ring_is_found_by_the_same_rule);
+    tcase_add_test(cases, a_ring_of_frees_changes_its_size_event_by_event);
     tcase_add_test(cases, an_allocation_returns_its_label_whether_or_not_it_is_told);
     tcase_add_test(cases, a_call_is_noted_when_there_is_something_to_say_of_it);
     tcase_add_test(cases, the_stack_is_the_calls_own_or_else_that_of_the_block);
     tcase_add_test(cases, a_note_inside_of_a_call_gives_the_outer_one_back);
     tcase_add_test(cases, a_tag_may_be_exchanged_in_place);
     tcase_add_test(cases, a_writer_waits_for_the_one_a_round_before);
-    tcase_add_test(cases, a_slot_that_is_being_written_is_not_read);
+    tcase_add_test(cases, a_slot_whose_next_ticket_was_drawn_is_not_read);
     tcase_add_test(cases, writers_a_whole_round_apart_leave_the_newest_events);
     suite_add_tcase(suite, cases);
     TCase *threads = tcase_create("threads"); /* valgrind runs one at a time, and they wait for each other */

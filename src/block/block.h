@@ -36,8 +36,13 @@ struct gr_use;
 /* One cache line. */
 struct gr_block {
     gr_addr addr;
-    uint64_t size : 56;
-    uint64_t state : 8; /* enum gr_block_state */
+    union {
+        struct {
+            uint64_t state : 8; /* enum gr_block_state */
+            uint64_t size : 56;
+        };
+        uint64_t tile; /* both: written as a whole, for a load of a word waits long for a store of its part */
+    };
     struct gr_block *prev, *next;
     union {
         struct {                                /* FREE, HOLE: place in an index */
@@ -59,6 +64,11 @@ struct gr_block {
     uint32_t freed; /* FREE: the clock of requests at that moment, while it runs (heap/reclaim.h) */
 };
 _Static_assert(sizeof(struct gr_block) == 64, "a block is one cache line");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the state is the low byte of the tile");
+
+static inline uint64_t gr_block_tile(uint64_t size, enum gr_block_state state) {
+    return size << 8 | state;
+}
 
 /* Is the step in the picture above? */
 bool gr_block_may_become(enum gr_block_state from, enum gr_block_state to);
@@ -66,7 +76,7 @@ bool gr_block_may_become(enum gr_block_state from, enum gr_block_state to);
 /* Makes a step, which must be a legal one. */
 static inline void gr_block_become(struct gr_block *b, enum gr_block_state state) {
     GR_ASSERT(gr_block_may_become((enum gr_block_state)b->state, state), "B4");
-    b->state = state;
+    b->tile = gr_block_tile(b->size, state);
 }
 
 /* Cuts b at size bytes: b keeps the low part, the rest is returned with the same state, as its right

@@ -4,13 +4,6 @@
 
 #include "base/check.h"
 
-static inline unsigned bin_of(uint64_t size) {
-    uint64_t units = size / GR_BLOCK_UNIT;
-    unsigned e = gr_log2(units | 128) -
-                 7; /* 0 below 256; no branch, which sizes in random order would miss */
-    return e * 128 + (unsigned)(units >> e);
-}
-
 /* Higher wins the top of the treap. */
 static inline uint64_t priority(const struct gr_block *b) {
     return b->addr / GR_BLOCK_UNIT * UINT64_C(0x9E3779B97F4A7C15) >> 16;
@@ -27,33 +20,6 @@ static inline bool before(const struct gr_block *a, const struct gr_block *b) {
     return key(a) < key(b);
 }
 
-/* Which child of its parent b is. */
-static inline int side_of(const struct gr_block *b) {
-    return b->u.node.parent->u.node.child[1] == b;
-}
-
-/* Puts `with` where `b` hangs. */
-static void replace(struct gr_index_bin *bin, const struct gr_block *b, struct gr_block *with) {
-    struct gr_block *up = b->u.node.parent;
-    if (!up)
-        bin->root = with;
-    else
-        up->u.node.child[side_of(b)] = with;
-    if (with) with->u.node.parent = up;
-}
-
-/* Lifts b above its parent. */
-static void rotate_up(struct gr_index_bin *bin, struct gr_block *b) {
-    struct gr_block *up = b->u.node.parent;
-    int side = side_of(b);
-    struct gr_block *inner = b->u.node.child[!side];
-    replace(bin, up, b);
-    up->u.node.child[side] = inner;
-    if (inner) inner->u.node.parent = up;
-    b->u.node.child[!side] = up;
-    up->u.node.parent = b;
-}
-
 static struct gr_block *successor(const struct gr_block *b) {
     struct gr_block *at = b->u.node.child[1];
     if (at) {
@@ -64,94 +30,84 @@ static struct gr_block *successor(const struct gr_block *b) {
     return at;
 }
 
-void gr_index_insert(struct gr_index *index, struct gr_block *b) {
-    unsigned n = bin_of(b->size);
-    struct gr_index_bin *bin = &index->bin[n];
-    GR_ASSERT(n < GR_INDEX_BINS, "X1");
-    index->changes++;
-    index->count++;
-    index->bytes += b->size;
-    b->u.node.child[0] = b->u.node.child[1] = NULL;
-    if (!bin->root) {
-        b->u.node.parent = NULL;
-        bin->root = bin->least = b;
-        index->map[n / 64] |= UINT64_C(1) << n % 64;
-        index->summary |= UINT64_C(1) << n / 64;
-        return;
-    }
+/* What b outranks on the way up from the least is its right subtree, which stays as it is. */
+static void insert_least(struct gr_index_bin *bin, struct gr_block *b) {
+    const uint64_t mine = priority(b);
+    struct gr_block *below = NULL, *up = bin->least;
+    for (; up && priority(up) < mine; up = up->u.node.parent) below = up;
+    b->u.node.child[1] = below;
+    if (below) below->u.node.parent = b;
+    b->u.node.parent = up;
+    if (up)
+        up->u.node.child[0] = b;
+    else
+        bin->root = b;
+    bin->least = b;
+}
+
+/* b takes the place of the first block on its way down that it outranks. The subtree of that is parted
+ * along the rest of the way: what is before b, and what is behind. */
+void gr_index_insert_among(struct gr_index_bin *bin, struct gr_block *b) {
     if (before(b, bin->least)) {
-        b->u.node.parent = bin->least;
-        bin->least->u.node.child[0] = b;
-        bin->least = b;
-    } else {
-        struct gr_block *at, **down = &bin->root;
-        do {
-            at = *down;
-            down = &at->u.node.child[!before(b, at)];
-        } while (*down);
-        *down = b;
-        b->u.node.parent = at;
-    }
-    uint64_t mine = priority(b);
-    while (b->u.node.parent && priority(b->u.node.parent) < mine) rotate_up(bin, b);
-}
-
-void gr_index_remove(struct gr_index *index, struct gr_block *b) {
-    unsigned n = bin_of(b->size);
-    struct gr_index_bin *bin = &index->bin[n];
-    index->changes++;
-    index->count--;
-    index->bytes -= b->size;
-    if (bin->root == b && !b->u.node.child[0] && !b->u.node.child[1]) {
-        bin->root = bin->least = NULL;
-        index->map[n / 64] &= ~(UINT64_C(1) << n % 64);
-        if (!index->map[n / 64]) index->summary &= ~(UINT64_C(1) << n / 64);
+        insert_least(bin, b);
         return;
     }
+    const uint64_t mine = priority(b);
+    struct gr_block *at, *up = NULL, **link = &bin->root;
+    while ((at = *link) && priority(at) >= mine) {
+        size_t side = !before(b, at);
+        up = at;
+        link = at->u.node.child + side;
+    }
+    *link = b;
+    b->u.node.parent = up;
+    struct gr_block *edge[2] = {b, b}, **open[2] = {&b->u.node.child[0], &b->u.node.child[1]};
+    while (at) {
+        size_t side = before(b, at);
+        struct gr_block **further = at->u.node.child + (side ^ 1);
+        *open[side] = at;
+        at->u.node.parent = edge[side];
+        edge[side] = at;
+        open[side] = further;
+        at = *further;
+    }
+    *open[0] = *open[1] = NULL;
+}
+
+/* Its subtrees, joined, take its place. */
+void gr_index_remove_among(struct gr_index_bin *bin, struct gr_block *b) {
+    struct gr_block *left = b->u.node.child[0], *right = b->u.node.child[1], *up = b->u.node.parent;
+    struct gr_block **link = up ? &up->u.node.child[up->u.node.child[1] == b] : &bin->root;
     if (bin->least == b) bin->least = successor(b);
-    while (b->u.node.child[0] && b->u.node.child[1]) {
-        struct gr_block *left = b->u.node.child[0], *right = b->u.node.child[1];
-        rotate_up(bin, priority(left) > priority(right) ? left : right);
+    while (left && right) {
+        struct gr_block *top = priority(left) > priority(right) ? left : right;
+        *link = top;
+        top->u.node.parent = up;
+        up = top;
+        link = &top->u.node.child[top == left];
+        if (top == left)
+            left = *link;
+        else
+            right = *link;
     }
-    replace(bin, b, b->u.node.child[0] ? b->u.node.child[0] : b->u.node.child[1]);
+    *link = left ? left : right;
+    if (*link) (*link)->u.node.parent = up;
 }
 
-/* Least block of the first bin after n that has any. */
-static struct gr_block *least_after(const struct gr_index *index, unsigned n) {
-    unsigned w = n / 64;
-    uint64_t bits = n % 64 == 63 ? 0 : index->map[w] & ~UINT64_C(0) << (n % 64 + 1);
-    if (!bits) {
-        uint64_t words = index->summary & ~UINT64_C(0) << w << 1;
-        if (!words) return NULL;
-        w = (unsigned)__builtin_ctzll(words);
-        bits = index->map[w];
+struct gr_block *gr_index_find_behind(const struct gr_index *index, size_t size) {
+    unsigned n = gr_index_bin_of(size);
+    struct gr_block *found = NULL;
+    for (struct gr_block *at = index->bin[n].root; at;) {
+        bool enough = at->size >= size;
+        if (enough) found = at;
+        at = at->u.node.child[!enough];
     }
-    return index->bin[w * 64 + (unsigned)__builtin_ctzll(bits)].least;
-}
-
-struct gr_block *gr_index_find(const struct gr_index *index, size_t size) {
-    if (GR_UNLIKELY(size > (UINT64_C(1) << 46))) return NULL;
-    unsigned n = bin_of(size);
-    const struct gr_index_bin *bin = &index->bin[n];
-    if (bin->root) {
-        if (bin->least->size >= size) return bin->least;
-        struct gr_block *found = NULL;
-        for (struct gr_block *at = bin->root; at;) {
-            if (at->size >= size) {
-                found = at;
-                at = at->u.node.child[0];
-            } else {
-                at = at->u.node.child[1];
-            }
-        }
-        if (found) return found;
-    }
-    return least_after(index, n);
+    return found ? found : gr_index_least_from(index, n + 1);
 }
 
 struct gr_block *gr_index_next(const struct gr_index *index, const struct gr_block *b) {
     struct gr_block *next = successor(b);
-    return next ? next : least_after(index, bin_of(b->size));
+    return next ? next : gr_index_least_from(index, gr_index_bin_of(b->size) + 1);
 }
 
 struct gr_block *gr_index_last(const struct gr_index *index) {
@@ -170,7 +126,7 @@ static const char *check_bin(const struct gr_index *index, unsigned n, enum gr_b
     if (bin->root && bin->root->u.node.parent) return "X2";
     for (const struct gr_block *b = bin->least; b; b = successor(b)) {
         const struct gr_block *left = b->u.node.child[0], *right = b->u.node.child[1];
-        if (bin_of(b->size) != n || b->state != state) return "X1";
+        if (gr_index_bin_of(b->size) != n || b->state != state) return "X1";
         if (last && !before(last, b)) return "X2";
         if (!last && left) return "X2";
         if (left && (left->u.node.parent != b || priority(left) > priority(b))) return "X2";

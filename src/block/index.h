@@ -39,11 +39,69 @@ struct gr_index {
 
 /* An index of zeroed memory is empty. */
 
-void gr_index_insert(struct gr_index *index, struct gr_block *b);
-void gr_index_remove(struct gr_index *index, struct gr_block *b);
+static inline unsigned gr_index_bin_of(uint64_t size) {
+    uint64_t units = size / GR_BLOCK_UNIT;
+    unsigned e = gr_log2(units | 128) - 7; /* 0 below 256; no branch, which random sizes would miss */
+    return e * 128 + (unsigned)(units >> e);
+}
+
+/* The same for a bin that holds others; and for a size to which the least block of its bin is too small. */
+void gr_index_insert_among(struct gr_index_bin *bin, struct gr_block *b);
+void gr_index_remove_among(struct gr_index_bin *bin, struct gr_block *b);
+struct gr_block *gr_index_find_behind(const struct gr_index *index, size_t size);
+
+static inline void gr_index_insert(struct gr_index *index, struct gr_block *b) {
+    unsigned n = gr_index_bin_of(b->size);
+    struct gr_index_bin *bin = &index->bin[n];
+    GR_ASSERT(n < GR_INDEX_BINS, "X1");
+    index->changes++;
+    index->count++;
+    index->bytes += b->size;
+    b->u.node.child[0] = b->u.node.child[1] = b->u.node.parent = NULL;
+    if (bin->root) {
+        gr_index_insert_among(bin, b);
+        return;
+    }
+    bin->root = bin->least = b;
+    index->map[n / 64] |= UINT64_C(1) << n % 64;
+    index->summary |= UINT64_C(1) << n / 64;
+}
+
+static inline void gr_index_remove(struct gr_index *index, struct gr_block *b) {
+    unsigned n = gr_index_bin_of(b->size);
+    struct gr_index_bin *bin = &index->bin[n];
+    index->changes++;
+    index->count--;
+    index->bytes -= b->size;
+    if ((uintptr_t)b->u.node.child[0] | (uintptr_t)b->u.node.child[1] | (uintptr_t)b->u.node.parent) {
+        gr_index_remove_among(bin, b);
+        return;
+    }
+    bin->root = bin->least = NULL;
+    index->map[n / 64] &= ~(UINT64_C(1) << n % 64);
+    if (!index->map[n / 64]) index->summary &= ~(UINT64_C(1) << n / 64);
+}
+
+/* Least block of the first bin from n on that has any, or NULL. */
+static inline struct gr_block *gr_index_least_from(const struct gr_index *index, unsigned n) {
+    if (GR_UNLIKELY(n >= GR_INDEX_BINS)) return NULL;
+    unsigned w = n / 64;
+    uint64_t bits = index->map[w] & ~UINT64_C(0) << n % 64;
+    if (!bits) {
+        uint64_t words = index->summary & ~UINT64_C(0) << w << 1;
+        if (!words) return NULL;
+        w = (unsigned)__builtin_ctzll(words);
+        bits = index->map[w];
+    }
+    return index->bin[w * 64 + (unsigned)__builtin_ctzll(bits)].least;
+}
 
 /* The least block by (size, address) whose size is at least `size`, or NULL. */
-struct gr_block *gr_index_find(const struct gr_index *index, size_t size);
+static inline struct gr_block *gr_index_find(const struct gr_index *index, size_t size) {
+    if (GR_UNLIKELY(size > (UINT64_C(1) << 46))) return NULL;
+    struct gr_block *b = gr_index_least_from(index, gr_index_bin_of(size));
+    return GR_LIKELY(!b || b->size >= size) ? b : gr_index_find_behind(index, size);
+}
 
 /* The next block in (size, address) order, or NULL. */
 struct gr_block *gr_index_next(const struct gr_index *index, const struct gr_block *b);

@@ -275,7 +275,7 @@ static int GR_ASIDE alloc_locked(granary *g, struct gr_pool *pool, size_t size, 
                                  void **out, const void *caller) {
     size_t rounded = gr_sizing_units(size);
     if (pool->tally.history && gr_hit_alloc_told(g, pool, rounded, size, out)) return GRANARY_OK;
-    if (gr_heap_try_locked(g, pool, rounded, size, out) == GRANARY_OK) return GRANARY_OK;
+    if (gr_hit_take(g, pool, NULL, rounded, size, false, out) == GRANARY_OK) return GRANARY_OK;
     return alloc_rest(g, size, stream, out, caller);
 }
 

@@ -40,7 +40,7 @@ static bool add_chunk(struct gr_slab *slab) {
     return true;
 }
 
-bool gr_slab_reserve(struct gr_slab *slab, size_t count) {
+bool gr_slab_grow(struct gr_slab *slab, size_t count) {
     while (slab->spare < count)
         if (!add_chunk(slab)) return false;
     return true;

@@ -46,7 +46,10 @@ void gr_slab_init(struct gr_slab *slab, size_t object_size);
 void gr_slab_fini(struct gr_slab *slab);
 
 /* Makes sure that count objects can be taken. False when the host has no memory. */
-GR_MUST bool gr_slab_reserve(struct gr_slab *slab, size_t count);
+GR_MUST bool gr_slab_grow(struct gr_slab *slab, size_t count);
+GR_MUST static inline bool gr_slab_reserve(struct gr_slab *slab, size_t count) {
+    return GR_LIKELY(slab->spare >= count) || gr_slab_grow(slab, count);
+}
 /* Zeroes nothing: an object comes as it was given back, and fresh ones are zero. */
 static inline void *gr_slab_take(struct gr_slab *slab) {
     struct gr_slab_free *object = slab->free;

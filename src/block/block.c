@@ -17,34 +17,6 @@ bool gr_block_may_become(enum gr_block_state from, enum gr_block_state to) {
     return from < GR_COUNT(legal) && (legal[from] >> to & 1);
 }
 
-struct gr_block *gr_block_split(struct gr_slab *slab, struct gr_block *b, size_t size) {
-    struct gr_block *rest = gr_slab_take(slab);
-    GR_ASSERT(size > 0 && size < b->size && size % GR_BLOCK_UNIT == 0, "B3");
-    rest->addr = b->addr + size;
-    rest->tile = b->tile - (size << 8);
-    rest->epoch = b->epoch;
-    rest->freed = b->freed;
-    rest->prev = b;
-    rest->next = b->next;
-    if (b->next) b->next->prev = rest;
-    b->next = rest;
-    b->tile = gr_block_tile(size, (enum gr_block_state)b->state);
-    return rest;
-}
-
-void gr_block_absorb(struct gr_slab *slab, struct gr_block *b) {
-    struct gr_block *right = b->next;
-    GR_ASSERT(right && gr_block_end(b) == right->addr, "B1");
-    b->tile += right->size << 8;
-    if (right->epoch > b->epoch) b->epoch = right->epoch;
-    if ((int32_t)(right->freed - b->freed) > 0) b->freed = right->freed; /* the clock goes round */
-    b->next = right->next;
-    if (b->next) b->next->prev = b;
-    right->tile = 0;
-    right->addr = 0;
-    gr_slab_give(slab, right);
-}
-
 const char *gr_block_check(const struct gr_block *first, size_t granule, bool moving_allowed) {
     for (const struct gr_block *b = first; b; b = b->next) {
         const struct gr_block *next = b->next;

@@ -79,15 +79,39 @@ static inline void gr_block_become(struct gr_block *b, enum gr_block_state state
     b->tile = gr_block_tile(b->size, state);
 }
 
-/* Cuts b at size bytes: b keeps the low part, the rest is returned with the same state, as its right
- * neighbour. The slab must have a reserve of one. */
-struct gr_block *gr_block_split(struct gr_slab *slab, struct gr_block *b, size_t size);
-
-/* b swallows its right neighbour, which goes back to the slab. The neighbour must be in no index. */
-void gr_block_absorb(struct gr_slab *slab, struct gr_block *b);
-
 static inline gr_addr gr_block_end(const struct gr_block *b) {
     return b->addr + b->size;
+}
+
+/* Cuts b at size bytes: b keeps the low part, the rest is returned with the same state, as its right
+ * neighbour. The slab must have a reserve of one. */
+static inline struct gr_block *gr_block_split(struct gr_slab *slab, struct gr_block *b, size_t size) {
+    struct gr_block *rest = gr_slab_take(slab);
+    GR_ASSERT(size > 0 && size < b->size && size % GR_BLOCK_UNIT == 0, "B3");
+    rest->addr = b->addr + size;
+    rest->tile = b->tile - (size << 8);
+    rest->epoch = b->epoch;
+    rest->freed = b->freed;
+    rest->prev = b;
+    rest->next = b->next;
+    if (b->next) b->next->prev = rest;
+    b->next = rest;
+    b->tile = gr_block_tile(size, (enum gr_block_state)b->state);
+    return rest;
+}
+
+/* b swallows its right neighbour, which goes back to the slab. The neighbour must be in no index. */
+static inline void gr_block_absorb(struct gr_slab *slab, struct gr_block *b) {
+    struct gr_block *right = b->next;
+    GR_ASSERT(right && gr_block_end(b) == right->addr, "B1");
+    b->tile += right->size << 8;
+    if (right->epoch > b->epoch) b->epoch = right->epoch;
+    if ((int32_t)(right->freed - b->freed) > 0) b->freed = right->freed; /* the clock goes round */
+    b->next = right->next;
+    if (b->next) b->next->prev = b;
+    right->tile = 0;
+    right->addr = 0;
+    gr_slab_give(slab, right);
 }
 
 /* Checks the tiles from first to the end of the list; granule is the size of an address slot and

@@ -9,17 +9,6 @@ static inline uint64_t priority(const struct gr_block *b) {
     return b->addr / GR_BLOCK_UNIT * UINT64_C(0x9E3779B97F4A7C15) >> 16;
 }
 
-__extension__ typedef unsigned __int128 wide;
-
-static inline wide key(const struct gr_block *b) {
-    return (wide)b->size << 64 | b->addr;
-}
-
-/* Without a branch, like all that depends on the order of sizes: it is random, and a branch would be missed. */
-static inline bool before(const struct gr_block *a, const struct gr_block *b) {
-    return key(a) < key(b);
-}
-
 static struct gr_block *successor(const struct gr_block *b) {
     struct gr_block *at = b->u.node.child[1];
     if (at) {
@@ -48,14 +37,14 @@ static void insert_least(struct gr_index_bin *bin, struct gr_block *b) {
 /* b takes the place of the first block on its way down that it outranks. The subtree of that is parted
  * along the rest of the way: what is before b, and what is behind. */
 void gr_index_insert_among(struct gr_index_bin *bin, struct gr_block *b) {
-    if (before(b, bin->least)) {
+    if (gr_index_before(b, bin->least)) {
         insert_least(bin, b);
         return;
     }
     const uint64_t mine = priority(b);
     struct gr_block *at, *up = NULL, **link = &bin->root;
     while ((at = *link) && priority(at) >= mine) {
-        size_t side = !before(b, at);
+        size_t side = !gr_index_before(b, at);
         up = at;
         link = at->u.node.child + side;
     }
@@ -63,7 +52,7 @@ void gr_index_insert_among(struct gr_index_bin *bin, struct gr_block *b) {
     b->u.node.parent = up;
     struct gr_block *edge[2] = {b, b}, **open[2] = {&b->u.node.child[0], &b->u.node.child[1]};
     while (at) {
-        size_t side = before(b, at);
+        size_t side = gr_index_before(b, at);
         struct gr_block **further = at->u.node.child + (side ^ 1);
         *open[side] = at;
         at->u.node.parent = edge[side];
@@ -127,7 +116,7 @@ static const char *check_bin(const struct gr_index *index, unsigned n, enum gr_b
     for (const struct gr_block *b = bin->least; b; b = successor(b)) {
         const struct gr_block *left = b->u.node.child[0], *right = b->u.node.child[1];
         if (gr_index_bin_of(b->size) != n || b->state != state) return "X1";
-        if (last && !before(last, b)) return "X2";
+        if (last && !gr_index_before(last, b)) return "X2";
         if (!last && left) return "X2";
         if (left && (left->u.node.parent != b || priority(left) > priority(b))) return "X2";
         if (right && (right->u.node.parent != b || priority(right) > priority(b))) return "X2";

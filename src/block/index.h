@@ -39,6 +39,17 @@ struct gr_index {
 
 /* An index of zeroed memory is empty. */
 
+__extension__ typedef unsigned __int128 gr_index_key;
+
+static inline gr_index_key gr_index_key_of(const struct gr_block *b) {
+    return (gr_index_key)b->size << 64 | b->addr;
+}
+
+/* Without a branch, like all that depends on the order of sizes: it is random, and a branch would be missed. */
+static inline bool gr_index_before(const struct gr_block *a, const struct gr_block *b) {
+    return gr_index_key_of(a) < gr_index_key_of(b);
+}
+
 static inline unsigned gr_index_bin_of(uint64_t size) {
     uint64_t units = size / GR_BLOCK_UNIT;
     unsigned e = gr_log2(units | 128) - 7; /* 0 below 256; no branch, which random sizes would miss */

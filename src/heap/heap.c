@@ -6,6 +6,7 @@
 
 #include "base/host.h"
 #include "base/text.h"
+#include "heap/hit.h"
 #include "heap/ladder.h"
 #include "heap/private.h"
 #include "heap/reclaim.h"
@@ -202,43 +203,15 @@ int gr_heap_bury(granary *g, gr_cu_stream handle) {
 
 /* ---- allocation --------------------------------------------------------------------------- */
 
-/* The block is the caller's. The pool is locked. True: the ledger is to be settled. */
-static bool hand_out(struct gr_pool *pool, struct gr_block *b, size_t requested, void **out) {
-    *out = (void *)(uintptr_t)b->addr;
-    return gr_ledger_alloc(&pool->tally, b->addr, b->size, requested, &b->label);
-}
-
 void gr_heap_settle(granary *g, struct gr_pool *pool) {
     gr_pool_unlock(pool);
     gr_ledger_settle(&g->ledger, &pool->tally);
 }
 
-/* Gives the pool's lock back. over: the ledger is to be settled. */
-static void leave(granary *g, struct gr_pool *pool, bool over) {
-    if (GR_UNLIKELY(over))
-        gr_heap_settle(g, pool);
-    else
-        gr_pool_unlock(pool);
-}
-
-static GR_INLINE int try_locked(granary *g, struct gr_pool *pool, size_t rounded, size_t requested, bool dear,
-                                void **out) {
-    int status = GRANARY_OK;
-    bool over = false;
+static GR_ASIDE int try_locked(granary *g, struct gr_pool *pool, size_t rounded, size_t requested, bool dear,
+                               void **out) {
     struct gr_block *b = gr_pool_again(pool, rounded, requested);
-    if (!b) {
-        if (GR_UNLIKELY(pool->sparing) && !dear && gr_pool_is_dear(pool, rounded))
-            status = GR_HEAP_DEAR;
-        else
-            status = gr_pool_take(pool, rounded, requested, &b);
-    }
-    if (GR_LIKELY(status == GRANARY_OK)) over = hand_out(pool, b, requested, out);
-    leave(g, pool, over);
-    return status;
-}
-
-int gr_heap_try_locked(granary *g, struct gr_pool *pool, size_t rounded, size_t requested, void **out) {
-    return try_locked(g, pool, rounded, requested, false, out);
+    return gr_hit_take(g, pool, b, rounded, requested, dear, out);
 }
 
 int gr_heap_try(granary *g, struct gr_pool *pool, size_t rounded, size_t requested, void **out) {
@@ -325,8 +298,8 @@ void gr_heap_serve(granary *g, struct gr_pool *pool, struct gr_block *b, size_t 
                    void **out) {
     gr_pool_lock(pool);
     gr_pool_retake(pool, b, rounded, requested);
-    bool over = hand_out(pool, b, requested, out);
-    leave(g, pool, over);
+    bool over = gr_hit_hand_out(pool, b, requested, out);
+    gr_hit_leave(g, pool, over);
 }
 
 int gr_heap_retake(granary *g, struct gr_block *b, struct gr_stream *stream, size_t rounded, size_t requested,
@@ -340,11 +313,11 @@ int gr_heap_retake(granary *g, struct gr_block *b, struct gr_stream *stream, siz
         complete(pool, b);
         gr_pool_retake(pool, b, rounded, requested);
         b->u.live.uses = uses;
-        over = hand_out(pool, b, requested, out);
+        over = gr_hit_hand_out(pool, b, requested, out);
     } else {
         finish_free(pool, b);
     }
-    leave(g, pool, over);
+    gr_hit_leave(g, pool, over);
     return status;
 }
 

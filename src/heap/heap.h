@@ -137,10 +137,6 @@ static inline size_t gr_heap_held(const granary *g) {
  * GR_HEAP_DEAR. The second takes what fits, dear or not. */
 GR_MUST int gr_heap_try(granary *g, struct gr_pool *pool, size_t rounded, size_t requested, void **out);
 GR_MUST int gr_heap_try_dear(granary *g, struct gr_pool *pool, size_t rounded, size_t requested, void **out);
-/* The same once the pool's lock has been taken. Gives it back. */
-GR_MUST int gr_heap_try_locked(granary *g, struct gr_pool *pool, size_t rounded, size_t requested,
-                               void **out);
-
 /* Gives the pool's lock back and settles the ledger, which the last allocation has risen too high for. */
 void gr_heap_settle(granary *g, struct gr_pool *pool);
 

@@ -57,6 +57,38 @@ static GR_INLINE bool gr_hit_alloc(granary *g, size_t size, gr_cu_stream stream,
     return true;
 }
 
+/* The block is the caller's. The pool is locked. True: the ledger is to be settled. */
+GR_MUST static GR_INLINE bool gr_hit_hand_out(struct gr_pool *pool, struct gr_block *b, size_t requested,
+                                              void **out) {
+    *out = (void *)(uintptr_t)b->addr;
+    return gr_ledger_alloc(&pool->tally, b->addr, b->size, requested, &b->label);
+}
+
+/* Gives the pool's lock back. over: the ledger is to be settled. */
+static GR_INLINE void gr_hit_leave(granary *g, struct gr_pool *pool, bool over) {
+    if (GR_UNLIKELY(over))
+        gr_heap_settle(g, pool);
+    else
+        gr_pool_unlock(pool);
+}
+
+/* Serves a request from a locked pool, and gives the lock back: with b, the recent block once more, or if that is
+ * NULL with the best fit. OK, OUT_OF_MEMORY, HOST_MEMORY; GR_HEAP_DEAR unless dear. */
+GR_MUST static GR_INLINE int gr_hit_take(granary *g, struct gr_pool *pool, struct gr_block *b, size_t rounded,
+                                         size_t requested, bool dear, void **out) {
+    int status = GRANARY_OK;
+    bool over = false;
+    if (!b) {
+        if (GR_UNLIKELY(pool->sparing) && !dear && gr_pool_is_dear(pool, rounded))
+            status = GR_HEAP_DEAR;
+        else
+            status = gr_pool_take(pool, rounded, requested, &b);
+    }
+    if (GR_LIKELY(status == GRANARY_OK)) over = gr_hit_hand_out(pool, b, requested, out);
+    gr_hit_leave(g, pool, over);
+    return status;
+}
+
 /* Freed. Or not, and nothing has happened but that *pool, if it is not NULL, is the one that owns the address
  * and locked; *link leads to its live block there, or to NULL. */
 static GR_INLINE bool gr_hit_free(granary *g, gr_addr addr, struct gr_pool **pool, struct gr_block ***link) {

@@ -39,15 +39,9 @@ void gr_pool_fini(struct gr_pool *pool) {
     gr_host_give(pool->segments);
 }
 
-static bool splits(const struct gr_pool *pool, const struct gr_block *b, size_t rounded) {
-    size_t rest = b->size - rounded;
-    return rest > 0 && !pool->no_split &&
-           (pool->expandable || gr_sizing_splits(pool->sizing, pool->class, rounded, rest));
-}
-
 /* Would best fit over joined blocks give this request the address of the recent block, cut to the
- * same size? Then joining it and cutting it off again can be saved. */
-static GR_INLINE bool recent_serves(const struct gr_pool *pool, size_t rounded) {
+ * same size? Then it is taken, whatever it costs. */
+static bool recent_serves(const struct gr_pool *pool, size_t rounded) {
     const struct gr_block *b = pool->recent, *next = b->next, *other;
     if (b->size != rounded || (b->prev && b->prev->state == GR_BLOCK_FREE)) return false;
     size_t joined = rounded;
@@ -85,6 +79,18 @@ struct gr_block *gr_pool_choose(const struct gr_pool *pool, size_t rounded, size
     return pool->sparing && b ? cheapest(pool, b, rounded, cost) : b;
 }
 
+struct gr_block *gr_pool_take_sparing(struct gr_pool *pool, size_t rounded, bool *outside) {
+    struct gr_block *b = pool->recent;
+    size_t cost;
+    *outside = b && recent_serves(pool, rounded);
+    if (*outside) {
+        pool->recent = NULL;
+        return b;
+    }
+    gr_pool_settle(pool);
+    return gr_pool_choose(pool, rounded, &cost);
+}
+
 bool gr_pool_is_dear(struct gr_pool *pool, size_t rounded) {
     size_t cost;
     if (pool->recent && recent_serves(pool, rounded)) return false;
@@ -92,67 +98,26 @@ bool gr_pool_is_dear(struct gr_pool *pool, size_t rounded) {
     return gr_pool_choose(pool, rounded, &cost) && gr_grow_pays(pool, rounded, cost);
 }
 
-int gr_pool_take(struct gr_pool *pool, size_t rounded, size_t requested, struct gr_block **out) {
-    struct gr_block *b = pool->recent;
-    size_t cost;
-    if (b) {
-        if (recent_serves(pool, rounded)) {
-            pool->recent = NULL;
-            gr_pool_hand_out(pool, b, requested);
-            *out = b;
-            return GRANARY_OK;
-        }
-        gr_pool_settle(pool);
-    }
-    b = gr_index_find(&pool->free, rounded);
-    if (GR_UNLIKELY(pool->sparing) && b) b = cheapest(pool, b, rounded, &cost);
-    if (!b || (!pool->expandable && !gr_sizing_fits(pool->sizing, b->size, rounded)))
-        return GRANARY_OUT_OF_MEMORY;
-    bool cut = splits(pool, b, rounded);
-    if (cut && GR_UNLIKELY(!gr_slab_reserve(&pool->blocks, 1))) return GRANARY_HOST_MEMORY;
-    gr_index_remove(&pool->free, b);
-    if (cut) gr_index_insert(&pool->free, gr_block_split(&pool->blocks, b, rounded));
-    gr_pool_hand_out(pool, b, requested);
-    pool->taken = b;
-    pool->taken_changes = pool->free.changes;
-    *out = b;
-    return GRANARY_OK;
-}
-
 void gr_pool_retake(struct gr_pool *pool, struct gr_block *b, size_t rounded, size_t requested) {
     struct gr_block *rest = NULL;
-    if (splits(pool, b, rounded) && gr_slab_reserve(&pool->blocks, 1))
+    if (gr_pool_splits(pool, b, rounded) && gr_slab_reserve(&pool->blocks, 1))
         rest = gr_block_split(&pool->blocks, b, rounded);
     gr_block_become(b, GR_BLOCK_FREE);
     gr_pool_hand_out(pool, b, requested);
     if (rest) gr_pool_put(pool, rest);
 }
 
-/* Joins a FREE block with its free neighbours, and indexes it. */
-static void join(struct gr_pool *pool, struct gr_block *b) {
-    if (b->next && b->next->state == GR_BLOCK_FREE) {
-        gr_index_remove(&pool->free, b->next);
-        gr_block_absorb(&pool->blocks, b);
-    }
-    if (b->prev && b->prev->state == GR_BLOCK_FREE) {
-        b = b->prev;
-        gr_index_remove(&pool->free, b);
-        gr_block_absorb(&pool->blocks, b);
-    }
-    gr_index_insert(&pool->free, b);
-}
-
 void gr_pool_settle(struct gr_pool *pool) {
     struct gr_block *b = pool->recent;
     if (!b) return;
     pool->recent = NULL;
-    join(pool, b);
+    gr_index_insert(&pool->free, gr_pool_join(pool, b));
 }
 
 void gr_pool_put(struct gr_pool *pool, struct gr_block *b) {
     gr_pool_settle(pool);
     gr_block_become(b, GR_BLOCK_FREE);
-    join(pool, b);
+    gr_index_insert(&pool->free, gr_pool_join(pool, b));
 }
 
 void gr_pool_put_hole(struct gr_pool *pool, struct gr_block *b) {

@@ -111,9 +111,6 @@ static inline struct gr_block *gr_pool_again(struct gr_pool *pool, size_t rounde
     return b;
 }
 
-/* Takes the best fit for a rounded size and makes it LIVE: OK; or OUT_OF_MEMORY when no block fits,
- * HOST_MEMORY when cutting needs a tile and there is none. Changes nothing on failure. */
-GR_MUST int gr_pool_take(struct gr_pool *pool, size_t rounded, size_t requested, struct gr_block **out);
 /* Of a sparing pool: does a block fit which growing should be tried before? */
 GR_MUST bool gr_pool_is_dear(struct gr_pool *pool, size_t rounded);
 
@@ -124,6 +121,27 @@ struct gr_block *gr_pool_choose(const struct gr_pool *pool, size_t rounded, size
 /* A PENDING or MOVING block is handed out without passing the index; what is too much becomes FREE if
  * there is a tile for it. Cannot fail. */
 void gr_pool_retake(struct gr_pool *pool, struct gr_block *b, size_t rounded, size_t requested);
+
+/* Is what is too much of the block for the request a block of its own? */
+static inline bool gr_pool_splits(const struct gr_pool *pool, const struct gr_block *b, size_t rounded) {
+    size_t rest = b->size - rounded;
+    return rest > 0 && !pool->no_split &&
+           (pool->expandable || gr_sizing_splits(pool->sizing, pool->class, rounded, rest));
+}
+
+/* Joins a FREE block that is in no index with its free neighbours. What comes of it is in no index. */
+static inline struct gr_block *gr_pool_join(struct gr_pool *pool, struct gr_block *b) {
+    if (b->next && b->next->state == GR_BLOCK_FREE) {
+        gr_index_remove(&pool->free, b->next);
+        gr_block_absorb(&pool->blocks, b);
+    }
+    if (b->prev && b->prev->state == GR_BLOCK_FREE) {
+        b = b->prev;
+        gr_index_remove(&pool->free, b);
+        gr_block_absorb(&pool->blocks, b);
+    }
+    return b;
+}
 
 /* The recent block, if any, is joined with its neighbours and indexed like all others. */
 void gr_pool_settle(struct gr_pool *pool);
@@ -140,6 +158,52 @@ static inline void gr_pool_free(struct gr_pool *pool, struct gr_block *b) {
 void gr_pool_put(struct gr_pool *pool, struct gr_block *b);
 /* A MOVING block with nothing behind it becomes a HOLE. Cannot fail. */
 void gr_pool_put_hole(struct gr_pool *pool, struct gr_block *b);
+
+/* The block that a sparing pool takes; *outside tells whether it is in no index. */
+struct gr_block *gr_pool_take_sparing(struct gr_pool *pool, size_t rounded, bool *outside);
+
+/* Takes the best fit for a rounded size and makes it LIVE: OK; or OUT_OF_MEMORY when no block fits,
+ * HOST_MEMORY when cutting needs a tile and there is none. Changes nothing on failure. What comes of the recent
+ * block enters the index only if it is not the best fit itself. */
+GR_MUST static GR_INLINE int gr_pool_take(struct gr_pool *pool, size_t rounded, size_t requested,
+                                          struct gr_block **out) {
+    struct gr_block *b = pool->recent;
+    bool outside = false; /* b is in no index */
+    int status = GRANARY_OK;
+    if (GR_UNLIKELY(pool->sparing)) {
+        b = gr_pool_take_sparing(pool, rounded, &outside);
+    } else {
+        if (b) {
+            pool->recent = NULL;
+            b = gr_pool_join(pool, b);
+        }
+        struct gr_block *found = gr_index_find(&pool->free, rounded);
+        outside = b && b->size >= rounded && (!found || gr_index_before(b, found));
+        if (!outside) {
+            if (b) gr_index_insert(&pool->free, b);
+            b = found;
+        }
+    }
+    if (!b || (!pool->expandable && !gr_sizing_fits(pool->sizing, b->size, rounded))) {
+        status = GRANARY_OUT_OF_MEMORY;
+        goto undo;
+    }
+    bool cut = gr_pool_splits(pool, b, rounded);
+    if (cut && GR_UNLIKELY(!gr_slab_reserve(&pool->blocks, 1))) {
+        status = GRANARY_HOST_MEMORY;
+        goto undo;
+    }
+    if (!outside) gr_index_remove(&pool->free, b);
+    if (cut) gr_index_insert(&pool->free, gr_block_split(&pool->blocks, b, rounded));
+    gr_pool_hand_out(pool, b, requested);
+    pool->taken = b;
+    pool->taken_changes = pool->free.changes;
+    *out = b;
+    return GRANARY_OK;
+undo:
+    if (outside) gr_index_insert(&pool->free, b);
+    return status;
+}
 
 /* The segment that holds addr, which is one of the pool's. */
 struct gr_segment *gr_pool_segment_of(const struct gr_pool *pool, gr_addr addr);

@@ -105,6 +105,8 @@ static GR_INLINE bool gr_hit_free(granary *g, gr_addr addr, struct gr_pool **poo
         *link = at;
         return false;
     }
+    __builtin_prefetch(b->prev); /* joining it will look at both */
+    __builtin_prefetch(b->next);
     gr_live_remove(&own->live, at);
     gr_ledger_free_untold(account, &own->tally, b->size, b->u.live.requested);
     b->epoch = gr_stream_epoch(own->stream);

@@ -4,7 +4,7 @@
  *
  *      alloc   route ─> pool: lock ─ the recent block once more ─ count ─ unlock
  *                        │       ├ history ································> the same once more, and tell
- *                        │       └ not that block ·························> gr_heap_try_locked
+ *                        │       └ not that block ·························> gr_hit_take
  *                        └ scopes, stacks, no route, another holds the lock > gr_heap_alloc
  *      free    address table ─> pool: lock ─ live block ─ count ─ it is the recent block ─ unlock
  *                        │        ├ history ·······························> the same once more, and tell

@@ -29,6 +29,7 @@ struct open {
     int device;
     struct granary_torch_id id;
     bool capture;
+    granary_stream stream; /* of a capture */
     pthread_t thread;
     uint64_t name; /* of the scope or capture */
 };
@@ -274,6 +275,22 @@ void granary_torch_expect(int capture, granary_stream stream) {
     expected_stream = stream;
 }
 
+/* A capture that the driver did not end, because it broke: PyTorch throws then, before it says that the
+ * pool ends, and does not come back to it. While it is open nothing is given back or moved. It is noticed when the
+ * next capture begins on its stream. Under the lock. */
+static int end_broken(granary *g, int device, granary_stream stream) {
+    for (struct open **at = &torch.opens, *open; (open = *at) != NULL; at = &open->next) {
+        if (!open->capture || open->device != device || open->stream != stream) continue;
+        int status = granary_capture_end(g, open->name);
+        if (status != GRANARY_OK) return fail_call(g, status);
+        *at = open->next;
+        status = leave_pool(g, device, open->id);
+        free(open);
+        return status;
+    }
+    return GRANARY_OK;
+}
+
 int gr_torch_begin(int device, struct granary_torch_id id) {
     const bool capture = expected;
     expected = false;
@@ -282,9 +299,11 @@ int gr_torch_begin(int device, struct granary_torch_id id) {
     struct open *open = calloc(1, sizeof *open);
     if (!open) return fail(GRANARY_HOST_MEMORY, "granary: no host memory for a pool");
     *open = (struct open){.device = device, .id = id, .capture = capture, .thread = pthread_self()};
+    if (capture) open->stream = expected_stream;
     struct pool *pool = NULL;
     pthread_mutex_lock(&torch.lock);
-    int status = use_pool(g, device, id, &pool);
+    int status = capture ? end_broken(g, device, expected_stream) : GRANARY_OK;
+    if (status == GRANARY_OK) status = use_pool(g, device, id, &pool);
     if (status == GRANARY_OK) {
         status = capture ? granary_capture_begin(g, pool->name, expected_stream, &open->name)
                          : granary_scope_begin(g, pool->name, NULL, NULL, &open->name);

@@ -291,6 +291,35 @@ START_TEST(a_capture_that_cannot_begin_leaves_no_user) {
 }
 END_TEST
 
+/* PyTorch throws when the driver does not end a capture, before it says that its pool ends. */
+START_TEST(a_capture_that_broke_makes_way_for_the_next_on_its_stream) {
+    gr_cu_event event;
+    gr_cu_graph graph = NULL;
+    capture(one, a);
+    void *inside = take(4 * GR_MIB, 0, a);
+    RAN(cu.cuEventCreate(&event, GR_CU_EVENT_DISABLE_TIMING));
+    RAN(cu.cuEventRecord(event, a));
+    RAN(cu.cuStreamWaitEvent(b, event, 0)); /* joins, and does not come back */
+    RAN(granary_sim_use(b, inside, 512, 1, 1, "test"));
+    granary_torch_expect(1, a);
+    ck_assert_int_eq(gr_torch_begin(0, two), GRANARY_BUSY); /* it still runs */
+    ck_assert_int_ne(cu.cuStreamEndCapture(a, &graph), 0);
+    give(inside, 0);
+    granary_torch_reset();
+    ck_assert_int_gt(figure(0, "reserved_bytes.all.current"), 0);
+    capture(two, a);
+    give(take(4 * GR_MIB, 0, a), 0);
+    finish(two, a);
+    granary_torch_release(0, two);
+    granary_torch_reset();
+    ck_assert_int_eq(figure(0, "reserved_bytes.all.current"), 0); /* that of the broken one, too */
+    listen();
+    granary_torch_release(0, one);
+    heard("pool 0,1 of device 0 is released and was not begun");
+    RAN(cu.cuEventDestroy(event));
+}
+END_TEST
+
 /* ---- opening ---------------------------------------------------------------------------------- */
 
 START_TEST(a_bad_option_is_named_and_nothing_is_configured) {
@@ -369,6 +398,7 @@ Suite *suite_torch(void) {
     tcase_add_test(cases, a_begin_that_no_capture_was_said_for_is_for_its_thread);
     tcase_add_test(cases, ends_and_releases_that_nothing_began_are_complained_about);
     tcase_add_test(cases, a_capture_that_cannot_begin_leaves_no_user);
+    tcase_add_test(cases, a_capture_that_broke_makes_way_for_the_next_on_its_stream);
     tcase_add_test(cases, a_bad_option_is_named_and_nothing_is_configured);
     tcase_add_test(cases, options_come_from_the_environment_when_none_are_given);
     tcase_add_test(cases, configuring_after_the_first_use_is_refused);

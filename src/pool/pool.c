@@ -39,9 +39,7 @@ void gr_pool_fini(struct gr_pool *pool) {
     gr_host_give(pool->segments);
 }
 
-/* Would best fit over joined blocks give this request the address of the recent block, cut to the
- * same size? Then it is taken, whatever it costs. */
-static bool recent_serves(const struct gr_pool *pool, size_t rounded) {
+bool gr_pool_recent_serves(const struct gr_pool *pool, size_t rounded) {
     const struct gr_block *b = pool->recent, *next = b->next, *other;
     if (b->size != rounded || (b->prev && b->prev->state == GR_BLOCK_FREE)) return false;
     size_t joined = rounded;
@@ -82,7 +80,7 @@ struct gr_block *gr_pool_choose(const struct gr_pool *pool, size_t rounded, size
 struct gr_block *gr_pool_take_sparing(struct gr_pool *pool, size_t rounded, bool *outside) {
     struct gr_block *b = pool->recent;
     size_t cost;
-    *outside = b && recent_serves(pool, rounded);
+    *outside = b && gr_pool_recent_serves(pool, rounded);
     if (*outside) {
         pool->recent = NULL;
         return b;
@@ -93,7 +91,7 @@ struct gr_block *gr_pool_take_sparing(struct gr_pool *pool, size_t rounded, bool
 
 bool gr_pool_is_dear(struct gr_pool *pool, size_t rounded) {
     size_t cost;
-    if (pool->recent && recent_serves(pool, rounded)) return false;
+    if (pool->recent && gr_pool_recent_serves(pool, rounded)) return false;
     gr_pool_settle(pool);
     return gr_pool_choose(pool, rounded, &cost) && gr_grow_pays(pool, rounded, cost);
 }

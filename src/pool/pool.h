@@ -159,6 +159,11 @@ void gr_pool_put(struct gr_pool *pool, struct gr_block *b);
 /* A MOVING block with nothing behind it becomes a HOLE. Cannot fail. */
 void gr_pool_put_hole(struct gr_pool *pool, struct gr_block *b);
 
+/* Would best fit over joined blocks give this request the address of the recent block, cut to the
+ * same size? Then it is handed out as it is: joined and cut off again, what is free behind it would
+ * seem to be freed just now. */
+bool gr_pool_recent_serves(const struct gr_pool *pool, size_t rounded);
+
 /* The block that a sparing pool takes; *outside tells whether it is in no index. */
 struct gr_block *gr_pool_take_sparing(struct gr_pool *pool, size_t rounded, bool *outside);
 
@@ -172,6 +177,10 @@ GR_MUST static GR_INLINE int gr_pool_take(struct gr_pool *pool, size_t rounded, 
     int status = GRANARY_OK;
     if (GR_UNLIKELY(pool->sparing)) {
         b = gr_pool_take_sparing(pool, rounded, &outside);
+    } else if (b && b->size == rounded && b->next && b->next->state == GR_BLOCK_FREE &&
+               gr_pool_recent_serves(pool, rounded)) {
+        pool->recent = NULL;
+        outside = true;
     } else {
         if (b) {
             pool->recent = NULL;

@@ -124,6 +124,22 @@ START_TEST(a_joined_block_remembers_the_newest_epoch_of_its_parts) {
 }
 END_TEST
 
+START_TEST(what_is_free_behind_a_recent_block_is_not_freed_anew_when_that_serves_again) {
+    struct gr_block *a = lone_pool_take(&lone, 4 * GR_MIB, 1), *b = lone_pool_take(&lone, 2 * GR_MIB, 1), *c;
+    (void)lone_pool_take(&lone, 2 * GR_MIB, 1);
+    lone_pool_put(&lone, b); /* in epoch 1 */
+    atomic_fetch_add(&lone.stream.epoch, 4);
+    gr_live_remove(&lone.pool.live, gr_live_link(&lone.pool.live, a->addr));
+    a->epoch = gr_stream_epoch(&lone.stream);
+    gr_ledger_free(&lone.pool.tally, a->addr, a->size, a->u.live.requested, 0);
+    gr_pool_free(&lone.pool, a);
+    ck_assert_int_eq(take(4 * GR_MIB, &c), GRANARY_OK);
+    ck_assert_ptr_eq(c, a);
+    ck_assert_ptr_eq(c->next, b);
+    ck_assert_uint_eq(b->epoch, 1);
+}
+END_TEST
+
 START_TEST(small_requests_go_and_come_without_a_trace) {
     enum { COUNT = 3000 };
     static struct gr_block *live[COUNT];
@@ -271,6 +287,7 @@ Suite *suite_pool(void) {
     tcase_add_test(large, a_block_that_was_taken_is_found_by_its_address_and_has_no_foreign_users);
     tcase_add_test(large, a_block_joins_both_free_neighbours);
     tcase_add_test(large, a_joined_block_remembers_the_newest_epoch_of_its_parts);
+    tcase_add_test(large, what_is_free_behind_a_recent_block_is_not_freed_anew_when_that_serves_again);
     tcase_add_test(large, segments_stay_sorted_and_every_address_finds_its_own);
     tcase_add_test(large, blocks_that_are_missing_from_an_index_break_p1);
     tcase_add_test(large, segments_out_of_order_break_p2);

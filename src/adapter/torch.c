@@ -184,17 +184,14 @@ void granary_torch_free(void *ptr, ssize_t size, int device, granary_stream stre
     if (status != GRANARY_OK) complain(g, status);
 }
 
-/* PyTorch does not say of which device the block is. */
-void granary_torch_record_stream(void *ptr, granary_stream stream) {
-    granary *g, *last = NULL;
-    int status = GRANARY_OK;
+/* PyTorch does not say of which device the block is. What is no device's is somebody else's memory. */
+int gr_torch_record_stream(void *ptr, granary_stream stream) {
     for (int d = 0; d < DEVICES; d++) {
-        if (!(g = used_handle(d))) continue;
-        last = g;
-        status = granary_record_stream(g, ptr, stream);
-        if (status != GRANARY_UNKNOWN_POINTER) break;
+        granary *g = used_handle(d);
+        int status = g ? granary_record_stream(g, ptr, stream) : GRANARY_UNKNOWN_POINTER;
+        if (status != GRANARY_UNKNOWN_POINTER) return status == GRANARY_OK ? status : fail_call(g, status);
     }
-    if (status != GRANARY_OK) complain(last, status);
+    return GRANARY_OK;
 }
 
 void granary_torch_reset(void) {
@@ -205,18 +202,18 @@ void granary_torch_reset(void) {
     }
 }
 
-void granary_torch_fraction(double fraction, int device) {
-    struct granary_facts facts = {.struct_size = sizeof facts};
+int gr_torch_fraction(double fraction, int device) {
+    struct granary_option_error error;
+    char option[64];
+    if (!(fraction >= 0 && fraction <= 1))
+        return fail(GRANARY_INVALID, "granary: a fraction of %g is not from 0 to 1", fraction);
     granary *g = granary_torch_handle(device);
-    if (!g || granary_get_facts(g, &facts) != GRANARY_OK) {
-        fprintf(stderr, "%s\n", words);
-        return;
-    }
-    if (!(fraction >= 0 && fraction <= 1)) {
-        fprintf(stderr, "granary: a fraction of %g is not from 0 to 1\n", fraction);
-        return;
-    }
-    granary_set_limit(g, fraction < 1 ? (size_t)(fraction * (double)facts.total_bytes) : GRANARY_UNLIMITED);
+    if (!g) return GRANARY_NO_DEVICE;
+    /* Not by %f, whose point is a comma in some languages. */
+    const unsigned long long whole = 1000000000000000, parts = (unsigned long long)(fraction * 1e15 + 0.5);
+    snprintf(option, sizeof option, "per_process_memory_fraction:%llu.%015llu", parts / whole, parts % whole);
+    int status = granary_update_options(g, option, &error);
+    return status == GRANARY_OK ? status : fail(status, "granary: %s", error.text);
 }
 
 /* ---- pools -------------------------------------------------------------------------------------- */

@@ -41,10 +41,13 @@ struct granary_torch_id {
 GRANARY_API void *granary_torch_alloc(ssize_t size, int device, granary_stream stream);
 /* Cannot refuse: says on standard error what was wrong. */
 GRANARY_API void granary_torch_free(void *ptr, ssize_t size, int device, granary_stream stream);
+/* Throws when the use cannot be recorded: the memory would be reused too early. What is not granary's memory is
+ * let through, as PyTorch's own allocator does. */
 GRANARY_API void granary_torch_record_stream(void *ptr, granary_stream stream);
 /* torch.cuda.empty_cache: idle memory of every device that is open goes back. */
 GRANARY_API void granary_torch_reset(void);
-/* torch.cuda.set_per_process_memory_fraction: a limit; 1 is none. */
+/* torch.cuda.set_per_process_memory_fraction: a limit; 1 is none. memory_limit holds beside it. Throws when it is not
+ * from 0 to 1, or the device cannot be opened. */
 GRANARY_API void granary_torch_fraction(double fraction, int device);
 /* From begin to end allocations come from the pool; the filter is a C++ object and is not used. Each begin has
  * one release, by which the pool goes when it is the last. begin throws as alloc does. */
@@ -72,8 +75,10 @@ GRANARY_API void granary_torch_close(void);
 
 /* ---- between the two files of the adapter ------------------------------------------------------- */
 
-/* As alloc and begin, without exceptions: what they throw is in granary_torch_failure. */
+/* The same without exceptions: what they throw is in granary_torch_failure. */
 int gr_torch_alloc(size_t size, int device, granary_stream stream, void **out);
+int gr_torch_record_stream(void *ptr, granary_stream stream);
+int gr_torch_fraction(double fraction, int device);
 int gr_torch_begin(int device, struct granary_torch_id id);
 
 #ifdef __cplusplus

@@ -16,3 +16,11 @@ void *granary_torch_alloc(ssize_t size, int device, granary_stream stream) {
 void granary_torch_begin(int device, struct granary_torch_id id, void *) {
     if (gr_torch_begin(device, id) != GRANARY_OK) throw std::runtime_error(granary_torch_failure());
 }
+
+void granary_torch_record_stream(void *ptr, granary_stream stream) {
+    if (gr_torch_record_stream(ptr, stream) != GRANARY_OK) throw std::runtime_error(granary_torch_failure());
+}
+
+void granary_torch_fraction(double fraction, int device) {
+    if (gr_torch_fraction(fraction, device) != GRANARY_OK) throw std::runtime_error(granary_torch_failure());
+}

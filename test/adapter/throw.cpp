@@ -32,11 +32,12 @@ int main() {
         granary_torch_expect(1, nullptr);
         granary_torch_begin(0, granary_torch_id{0, 1}, nullptr);
     });
+    good &= throws("2 is not from 0 to 1", [] { granary_torch_fraction(2, 0); });
     void *ptr = granary_torch_alloc(4 << 20, 0, nullptr);
     good &= ptr != nullptr && granary_torch_alloc(0, 0, nullptr) == nullptr;
     granary_torch_free(ptr, 4 << 20, 0, nullptr);
     granary_torch_close();
     if (granary_sim_close() != GRANARY_OK) good = false;
-    if (good) std::printf("throw: 3 failures, each an exception with its words\n");
+    if (good) std::printf("throw: 4 failures, each an exception with its words\n");
     return !good;
 }

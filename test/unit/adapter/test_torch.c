@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <granary/options.h>
+
 #include "adapter/torch.h"
 #include "support/captures.h"
 
@@ -124,7 +126,7 @@ START_TEST(a_block_of_the_second_device_waits_for_the_stream_that_used_it) {
     granary_stream other;
     ck_assert_int_eq(granary_stream_create(granary_torch_handle(1), &other), GRANARY_OK);
     ck_assert_int_eq(granary_sim_hold(other), 0);
-    granary_torch_record_stream(p, other);
+    gr_torch_record_stream(p, other);
     give(p, 1);
     ck_assert_int_eq(figure(1, "granary.pending_blocks"), 1);
     ck_assert_int_eq(figure(0, "granary.pending_blocks"), 0);
@@ -144,30 +146,63 @@ START_TEST(what_cannot_be_refused_is_complained_about) {
     listen();
     give(p, 1);
     heard("nothing was allocated");
-    listen();
-    granary_torch_record_stream((char *)p + 512, b);
-    heard("not the address of a live block");
-    listen();
-    granary_torch_fraction(1.5, 0);
-    heard("1.5 is not from 0 to 1");
-    listen();
-    granary_torch_fraction(0.0 / 0.0, 0);
-    heard("is not from 0 to 1");
-    listen();
-    granary_torch_fraction(0.5, 99);
-    heard("99");
     ck_assert_int_eq(figure(0, "allocated_bytes.all.current"), (long long)GR_MIB);
+    give(p, 0);
+}
+END_TEST
+
+START_TEST(memory_of_somebody_else_may_be_named_to_record_stream) {
+    int other;
+    ck_assert_int_eq(gr_torch_record_stream(&other, b), GRANARY_OK); /* no device is open */
+    void *p = take(GR_MIB, 0, a);
+    ck_assert_int_eq(gr_torch_record_stream(&other, b), GRANARY_OK);
+    ck_assert_int_eq(gr_torch_record_stream(NULL, b), GRANARY_OK);
+    give(p, 0);
+}
+END_TEST
+
+START_TEST(a_use_that_cannot_be_recorded_is_a_failure) {
+    void *p = take(GR_MIB, 0, a);
+    gr_tap_fail(&granary_torch_handle(0)->driver.tap, GR_ENTRY_cuEventCreate, 1, 1, GR_CU_OUT_OF_MEMORY);
+    ck_assert_int_eq(gr_torch_record_stream(p, b), GRANARY_OUT_OF_MEMORY);
+    ck_assert_int_eq(gr_torch_record_stream(p, b), GRANARY_OK);
     give(p, 0);
 }
 END_TEST
 
 START_TEST(a_fraction_is_a_limit_and_one_is_none) {
     void *p;
-    granary_torch_fraction(0.25, 0); /* of 1 GiB */
+    ck_assert_int_eq(gr_torch_fraction(0.25, 0), GRANARY_OK); /* of 1 GiB */
     ck_assert_int_eq(gr_torch_alloc(257 * GR_MIB, 0, a, &p), GRANARY_OVER_LIMIT);
     give(take(256 * GR_MIB, 0, a), 0);
-    granary_torch_fraction(1, 0);
+    ck_assert_int_eq(gr_torch_fraction(1, 0), GRANARY_OK);
     give(take(257 * GR_MIB, 0, a), 0);
+}
+END_TEST
+
+START_TEST(a_fraction_leaves_the_limit_in_bytes_as_it_is) {
+    struct granary_options options = {.struct_size = sizeof options};
+    granary_torch_close();
+    ck_assert_int_eq(granary_torch_configure("memory_limit:64MiB", 1), 0);
+    ck_assert_int_eq(gr_torch_fraction(0.125, 0), GRANARY_OK);
+    ck_assert_int_eq(gr_torch_fraction(1, 0), GRANARY_OK);
+    RAN(granary_get_options(granary_torch_handle(0), &options));
+    ck_assert_uint_eq(options.limit_bytes, 64 * GR_MIB);
+    ck_assert(options.limit_fraction == 1);
+}
+END_TEST
+
+START_TEST(a_fraction_that_is_none_is_refused_with_its_value) {
+    static const struct {
+        double fraction;
+        const char *word;
+    } wrong[] = {{1.5, "1.5 is not from 0 to 1"}, {-0.25, "-0.25 is not"}, {0.0 / 0.0, "is not from 0 to 1"}};
+    for (size_t i = 0; i < GR_COUNT(wrong); i++) {
+        ck_assert_int_eq(gr_torch_fraction(wrong[i].fraction, 0), GRANARY_INVALID);
+        ck_assert_msg(strstr(granary_torch_failure(), wrong[i].word) != NULL, "%s", granary_torch_failure());
+    }
+    ck_assert_int_eq(gr_torch_fraction(0.5, 99), GRANARY_NO_DEVICE);
+    ck_assert_msg(strstr(granary_torch_failure(), "99") != NULL, "%s", granary_torch_failure());
 }
 END_TEST
 
@@ -391,7 +426,11 @@ Suite *suite_torch(void) {
     tcase_add_test(cases, devices_that_are_not_there_are_refused_by_number);
     tcase_add_test(cases, a_block_of_the_second_device_waits_for_the_stream_that_used_it);
     tcase_add_test(cases, what_cannot_be_refused_is_complained_about);
+    tcase_add_test(cases, memory_of_somebody_else_may_be_named_to_record_stream);
+    tcase_add_test(cases, a_use_that_cannot_be_recorded_is_a_failure);
     tcase_add_test(cases, a_fraction_is_a_limit_and_one_is_none);
+    tcase_add_test(cases, a_fraction_leaves_the_limit_in_bytes_as_it_is);
+    tcase_add_test(cases, a_fraction_that_is_none_is_refused_with_its_value);
     tcase_add_test(cases, reset_gives_idle_memory_of_every_device_back);
     tcase_add_test(cases, a_capture_has_memory_of_its_own_that_the_next_in_its_pool_uses_again);
     tcase_add_test(cases, memory_of_a_released_pool_serves_everybody_once_its_blocks_are_freed);

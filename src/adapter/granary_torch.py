@@ -67,6 +67,8 @@ def _load(path):
     lib.granary_torch_configure.argtypes = [ctypes.c_char_p, ctypes.c_int]
     lib.granary_torch_expect.argtypes = [ctypes.c_int, ctypes.c_void_p]
     lib.granary_torch_expect.restype = None
+    lib.granary_torch_broken.argtypes = [ctypes.c_int, ctypes.c_void_p]
+    lib.granary_torch_broken.restype = None
     lib.granary_torch_handle.argtypes = [ctypes.c_int]
     lib.granary_torch_handle.restype = ctypes.c_void_p
     lib.granary_torch_stats.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t]
@@ -158,7 +160,7 @@ def _replace(owner, name, function):
 
 
 def _patch(torch):
-    """PyTorch asks its own allocator for figures, and tells nobody of which stream a capture is."""
+    """PyTorch asks its own allocator for figures, and tells nobody of which stream a capture is, or that one broke."""
     memory = torch.cuda.memory
     for name, function in (
         ("memory_stats", memory_stats),
@@ -178,7 +180,17 @@ def _patch(torch):
         finally:
             _library.granary_torch_expect(0, None)
 
+    end = graph.capture_end
+
+    def capture_end(self, *args, **kwargs):
+        try:
+            return end(self, *args, **kwargs)
+        except BaseException:
+            _library.granary_torch_broken(torch.cuda.current_device(), torch.cuda.current_stream().cuda_stream)
+            raise
+
     _replace(graph, "capture_begin", capture_begin)
+    _replace(graph, "capture_end", capture_end)
 
 
 def memory_stats(device=None):

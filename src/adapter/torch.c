@@ -67,8 +67,12 @@ static int fail_call(granary *g, int status) {
     char explained[WORDS - 64];
     if (granary_last_fault(g, &fault) == GRANARY_OK && fault.status == status)
         text = fault.text; /* not another thread's */
-    if (status != GRANARY_OUT_OF_MEMORY && status != GRANARY_OVER_LIMIT && status != GRANARY_ADDRESS_SPACE)
-        return fail(status, "granary: %s", text);
+    if (status != GRANARY_OUT_OF_MEMORY && status != GRANARY_OVER_LIMIT && status != GRANARY_ADDRESS_SPACE) {
+        /* More than any device could hold is want of memory too, to a program that tries sizes. */
+        bool size = status == GRANARY_INVALID && text == fault.text &&
+                    strcmp(fault.call, "granary_alloc") == 0;
+        return fail(status, "%sgranary: %s", size ? "CUDA out of memory. " : "", text);
+    }
     if (text == fault.text && granary_explain(&fault.shortfall, explained, sizeof explained) == GRANARY_OK)
         text = explained;
     return fail(status, "CUDA out of memory. granary: %s", text);
@@ -273,8 +277,8 @@ void granary_torch_expect(int capture, granary_stream stream) {
 }
 
 /* A capture that the driver did not end, because it broke: PyTorch throws then, before it says that the
- * pool ends, and does not come back to it. While it is open nothing is given back or moved. It is noticed when the
- * next capture begins on its stream. Under the lock. */
+ * pool ends, and does not come back to it. While it is open nothing is given back or moved. BUSY while it runs.
+ * Under the lock. */
 static int end_broken(granary *g, int device, granary_stream stream) {
     for (struct open **at = &torch.opens, *open; (open = *at) != NULL; at = &open->next) {
         if (!open->capture || open->device != device || open->stream != stream) continue;
@@ -286,6 +290,15 @@ static int end_broken(granary *g, int device, granary_stream stream) {
         return status;
     }
     return GRANARY_OK;
+}
+
+void granary_torch_broken(int device, granary_stream stream) {
+    granary *g = used_handle(device);
+    if (!g) return;
+    pthread_mutex_lock(&torch.lock);
+    int status = end_broken(g, device, stream);
+    pthread_mutex_unlock(&torch.lock);
+    if (status != GRANARY_OK) fprintf(stderr, "%s\n", words);
 }
 
 int gr_torch_begin(int device, struct granary_torch_id id) {

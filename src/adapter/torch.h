@@ -63,6 +63,9 @@ GRANARY_API void granary_torch_release(int device, struct granary_torch_id id);
 GRANARY_API int granary_torch_configure(const char *conf, int simulated);
 /* 1: the next begin on this thread is a capture of this stream; 0: it is not, after all. */
 GRANARY_API void granary_torch_expect(int capture, granary_stream stream);
+/* The end of a capture of this stream has failed, after which PyTorch says neither end nor release: it ends, and its
+ * pool has a user less. Nothing where none is open. The next begin of a capture on the stream does the same. */
+GRANARY_API void granary_torch_broken(int device, granary_stream stream);
 /* The handle of a device, opened if need be, or NULL with a sentence in granary_torch_failure. */
 GRANARY_API granary *granary_torch_handle(int device);
 /* What torch.cuda.memory_stats names, and what granary counts more, in lines "name value". Returns the length that

@@ -71,6 +71,9 @@ def fake_torch(inner=Inner):
                 raise RuntimeError("no capture")
             torch.current.begin(0, pool, None)
 
+        def capture_end(self):
+            raise RuntimeError("it broke")  # before the allocator is told
+
     original = lambda *_: "torch's own"
     memory = types.SimpleNamespace(CUDAPluggableAllocator=Allocator, change_current_allocator=change,
                                    memory_stats=original, reset_peak_memory_stats=original, memory_summary=original)
@@ -144,6 +147,24 @@ class Case(unittest.TestCase):
         thread.start()
         thread.join()
         inner.release(0, Id(0, 1))
+        self.assertEqual([n for n in range(1, 50) if self.has_pool(handle, n)], [])
+        self.assertEqual(self.sim.granary_stream_destroy(handle, stream), 0)
+
+    def test_a_capture_that_broke_does_not_keep_memory_from_being_given_back(self):
+        inner = self.on()
+        stream = ctypes.c_void_p()
+        handle = ctypes.c_void_p(self.sim.granary_torch_handle(0))
+        self.assertEqual(self.sim.granary_stream_create(handle, ctypes.byref(stream)), 0)
+        self.torch.cuda.current_stream = lambda: types.SimpleNamespace(cuda_stream=stream.value)
+        graph = self.torch.cuda.CUDAGraph()
+        graph.capture_begin()
+        inner.free(inner.alloc(5 << 20, 0, None), 5 << 20, 0, None)
+        self.g.empty_cache()
+        self.assertGreater(self.g.memory_stats()["reserved_bytes.all.current"], 0)  # a capture is open
+        with self.assertRaisesRegex(RuntimeError, "it broke"):
+            graph.capture_end()
+        self.g.empty_cache()
+        self.assertEqual(self.g.memory_stats()["reserved_bytes.all.current"], 0)
         self.assertEqual([n for n in range(1, 50) if self.has_pool(handle, n)], [])
         self.assertEqual(self.sim.granary_stream_destroy(handle, stream), 0)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch on granary, on a GPU, beside PyTorch's own allocator.   torch_jobs.py FOLDER_OF_THE_LIBRARY
+"""PyTorch on granary, on a GPU, beside PyTorch's own allocator.   torch_jobs.py FOLDER_OF_THE_LIBRARY [JOB...]
 
 Each job runs in a process of its own, once on each allocator. Checks print a line each; the exit status is 1 when one
 fails, 77 when there is no GPU or no PyTorch.
@@ -146,6 +146,52 @@ def shortage(kind):
             "full": (count + 1) * (256 << 20) > limit * 0.9, "_words": words}
 
 
+def broken(kind):
+    """A capture that breaks: the next capture works."""
+    torch = start(kind)
+    x = torch.zeros(1 << 20, device="cuda")
+    torch.cuda.synchronize()
+    failed, kept = False, torch.zeros(64 << 20, dtype=torch.uint8, device="cuda")
+    try:
+        with torch.cuda.graph(torch.cuda.CUDAGraph()):
+            y = x + 1
+            torch.cuda.synchronize()  # not allowed, and breaks it
+    except RuntimeError:
+        failed = True
+    y = None
+    del kept
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    given = torch.cuda.memory_reserved() < 64 << 20
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y = x + 2
+    graph.replay()
+    return {"failed": failed, "_given": given, "sum": y.sum().item()}
+
+
+def backward(kind):
+    """Running out in a backward pass, on another thread, is caught, and the program goes on."""
+    torch = start(kind)
+
+    class Hungry(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad + torch.empty(1 << 50, dtype=torch.uint8, device="cuda")[: grad.numel()]
+
+    x = torch.ones(8, device="cuda", requires_grad=True)
+    said = False
+    try:
+        Hungry.apply(x).sum().backward()
+    except RuntimeError as e:
+        said = "CUDA out of memory" in str(e)
+    return {"said": said, "again": torch.ones(1 << 20, device="cuda").sum().item()}
+
+
 def pair(kind):
     """A tensor made and dropped, from Python."""
     torch = start(kind)
@@ -190,7 +236,7 @@ def manage(kind):
     return out
 
 
-JOBS = [train, streams, graph, callables, shortage, manage, pair]
+JOBS = [train, streams, graph, callables, broken, shortage, backward, manage, pair]
 
 
 def main():
@@ -209,9 +255,9 @@ def main():
         failed += not good
         print(("ok    " if good else "FAIL  ") + sentence + ("" if good else f": {why}"), flush=True)
 
-    for job in JOBS:
+    for job in [job for job in JOBS if job.__name__ in sys.argv[2:] or len(sys.argv) == 2]:
         for kind in ("expandable", "granary") if job is not train else ("classic", "expandable", "granary"):
-            done = subprocess.run([sys.executable, __file__, sys.argv[1], job.__name__, kind], capture_output=True,
+            done = subprocess.run([sys.executable, __file__, sys.argv[1], "--job", job.__name__, kind], capture_output=True,
                                   text=True, timeout=120)
             last = done.stdout.strip().splitlines()[-1:] or [""]
             try:
@@ -223,27 +269,34 @@ def main():
         if a and b:
             public = [{k: v for k, v in r.items() if k[0] != "_"} for r in (a, b)]
             check(public[0] == public[1], f"{job.__name__}: {job.__doc__.split(chr(10))[0]} The same on both", f"{public}")
-    words = (results["shortage", "granary"] or {}).get("_words", "")
-    check("granary: " in words and "Most likely to help" in words, "running out is explained", words)
-    check((results["manage", "granary"] or {}).get("_events"), "a snapshot has events with Python stacks")
+    def private(job, key):
+        return (results.get((job, "granary")) or {}).get(key)
+
+    if ("shortage", "granary") in results:
+        words = private("shortage", "_words") or ""
+        check("granary: " in words and "Most likely to help" in words, "running out is explained", words)
+    if ("manage", "granary") in results:
+        check(private("manage", "_events"), "a snapshot has events with Python stacks")
+    if ("broken", "granary") in results:
+        check(private("broken", "_given"), "after a capture that broke memory is given back")
 
     print(f"\n{torch.cuda.get_device_name()}, PyTorch {torch.__version__}")
     print("training, lengths vary    ms/step   peak active MiB   reserved MiB   ratio")
     for kind in ("classic", "expandable", "granary"):
-        r = results["train", kind]
+        r = results.get(("train", kind))
         if r:
             print("%-24s %8.2f %17.1f %14.1f %7.4f" % (kind, r["_ms"], r["_active"] / 2**20, r["_reserved"] / 2**20,
                                                      r["_reserved"] / r["_active"]))
     print("torch.empty, ns           " + "".join("%12s" % s for s in ("512 B", "1 MiB", "64 MiB")))
     for kind in ("expandable", "granary"):
-        r = results["pair", kind]
+        r = results.get(("pair", kind))
         if r:
             print("%-26s" % kind + "".join("%12.0f" % v for v in r["_ns"].values()))
     return failed > 0
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 4:
-        print(json.dumps(globals()[sys.argv[2]](sys.argv[3])))
+    if sys.argv[2:3] == ["--job"]:
+        print(json.dumps(globals()[sys.argv[3]](sys.argv[4])))
     else:
         sys.exit(main())

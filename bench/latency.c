@@ -101,9 +101,9 @@ static int write_json(const struct latency *l, const char *folder) {
         json_string(to, row->detail);
         fprintf(to,
                 ",\"param\":%.0f,\"granary_ns\":%.2f,\"p99_ns\":%.1f,\"max_ns\":%.1f,\"glibc_ns\":%.2f,"
-                "\"glibc_threads_ns\":%.2f,\"misses\":%.6f,\"driver\":\"%s\"}%s\n",
+                "\"glibc_threads_ns\":%.2f,\"misses\":%.6f,\"reserved_ratio\":%.4f,\"driver\":\"%s\"}%s\n",
                 row->param, row->figures.median, row->figures.p99, row->figures.max, row->glibc,
-                row->glibc_many > 0 ? row->glibc_many : row->glibc, row->misses,
+                row->glibc_many > 0 ? row->glibc_many : row->glibc, row->misses, row->ratio,
                 l->device.simulated ? "sim" : "cuda", i + 1 < l->count ? "," : "");
     }
     fputs("]\n", to);

@@ -13,6 +13,7 @@ struct latency_row {
     double glibc;           /* the yardstick, measured just before */
     double glibc_many;      /* the same by as many threads at once, in the same way; 0: one thread */
     double misses;          /* share of the allocations that the pool could not serve */
+    double ratio;           /* trace_warm: reserved bytes by active ones, at their most; 0: not looked at */
 };
 
 /* Host memory of a handle. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Recorded traffic, replayed cold (on a fresh handle) and warm (again, after everything was freed). */
+ * Recorded traffic, replayed cold (on a fresh handle) and warm (again, after everything was freed, once it has come to
+ * rest: a pass has no misses, or there were WARMING). */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 #include "tool/print.h"
 #include "tool/trace.h"
 
-enum { MOST_TRACES = 64, COLD_RUNS = 5, WARM_RUNS = 7, ROOM = 32 };
+enum { MOST_TRACES = 64, COLD_RUNS = 5, WARM_RUNS = 7, WARMING = 32, ROOM = 32 };
 
 struct replay {
     const struct trace *trace;
@@ -64,6 +65,22 @@ static double run(struct replay *r, double *samples, size_t *count) {
     return (ended - began) / (double)calls;
 }
 
+/* Replays until a pass has no misses. */
+static void warm_up(struct replay *r, size_t passes) {
+    double before = -1, after = 0;
+    for (size_t i = 0; i < passes && after != before; i++) {
+        before = after;
+        run(r, NULL, NULL);
+        after = latency_misses(r->g);
+    }
+}
+
+static double held_ratio(granary *g) {
+    struct granary_stats stats = {.struct_size = sizeof stats};
+    device_must(g, granary_get_stats(g, &stats), "statistics");
+    return (double)stats.reserved_bytes.all.peak / (double)stats.active_bytes.all.peak;
+}
+
 static void measure(struct latency *l, const struct trace *trace, const char *name) {
     double runs[WARM_RUNS], *samples = measure_take(trace->count, sizeof *samples);
     const size_t cold_runs = l->quick ? 1 : COLD_RUNS, warm_runs = l->quick ? 1 : WARM_RUNS;
@@ -88,15 +105,16 @@ static void measure(struct latency *l, const struct trace *trace, const char *na
 
     glibc = measure_glibc();
     open_replay(l, &r, trace);
-    run(&r, NULL, NULL);
+    warm_up(&r, l->quick ? 1 : WARMING);
     misses = latency_misses(r.g);
     for (size_t i = 0; i < warm_runs; i++) runs[i] = run(&r, NULL, NULL);
     misses = (latency_misses(r.g) - misses) / (double)(warm_runs * calls);
     run(&r, samples, &calls);
+    const double ratio = held_ratio(r.g);
     close_replay(&r);
     f = measure_figures(samples, calls);
     f.median = measure_median(runs, warm_runs);
-    latency_add(l, "trace_warm", name, (double)trace->count, f, glibc, misses);
+    latency_add(l, "trace_warm", name, (double)trace->count, f, glibc, misses)->ratio = ratio;
     free(samples);
 }
 

@@ -125,7 +125,8 @@ enum granary_capture_marker { GRANARY_MARKER_TERMINALS = 0, GRANARY_MARKER_EMPTY
 /* When idle memory of other places is moved to serve a request. OFF: never, not even before failing.
  * PRESSURE: before failing, and before more is held than is or ever was in use at once and a margin.
  * What moves earns the margin: half as many bytes as were ever moved, up to a 36th of what is in use, less
- * as the limit comes near, or 60 MiB where that is more. EAGER: before any new memory is made, all of
+ * as the limit comes near, or 60 MiB where that is more; and a quarter of what moves while moving takes more than a
+ * hundredth of the time, up to a quarter of what is in use and an eighth of what is free. EAGER: before any new memory is made, all of
  * which comes in granules of 2 MiB, whatever extent_bytes says. */
 enum granary_reclaim { GRANARY_RECLAIM_OFF = 0, GRANARY_RECLAIM_PRESSURE = 1, GRANARY_RECLAIM_EAGER = 2 };
 

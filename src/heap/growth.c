@@ -78,7 +78,10 @@ static int supply(granary *g, struct gr_request *r, size_t need, struct gr_list 
     struct gr_pool *pool = r->pool;
     const size_t granule = g->extents.granule, whole = need;
     const size_t most = gr_min(g->limit, g->driver.facts.total_bytes);
-    struct gr_need known = {.missing = need * granule, .moved = (size_t)g->ledger.moved_bytes, .limit = most};
+    struct gr_need known = {.missing = need * granule,
+                            .moved = (size_t)g->ledger.moved_bytes,
+                            .restless = g->restless,
+                            .limit = most};
     known.peak = gr_ledger_active(&g->ledger, &known.active, &known.given);
     const size_t watermark = gr_backing_watermark(&known);
     /* A request that cannot be met, but for two granules at its edges, disturbs nothing. */
@@ -252,6 +255,13 @@ static int back(granary *g, struct gr_request *r, struct gr_growth *growth, stru
     return status;
 }
 
+/* Keeps account of the time that the growth's moves took. */
+static void note_moves(granary *g, const struct gr_request *r) {
+    if (r->moving_ns == 0) return;
+    gr_ledger_moving(&g->ledger, r->moving_ns);
+    if (gr_pace_spend(&g->pace, gr_clock_ns(), r->moving_ns)) g->restless += r->moved * g->extents.granule;
+}
+
 /* Makes room for a block of so many bytes, not less than the request. */
 static int grow_by(granary *g, struct gr_request *r, size_t bytes) {
     struct gr_pool *pool = r->pool;
@@ -270,7 +280,7 @@ static int grow_by(granary *g, struct gr_request *r, size_t bytes) {
     gr_grow_finish(pool, &growth);
     gr_pool_unlock(pool);
     put_all(g, &loose);
-    gr_ledger_moving(&g->ledger, r->moving_ns);
+    note_moves(g, r);
     if (status != GRANARY_OK && g->ranges > ranges)
         gr_reclaim_close_empty(g, pool); /* the one opened for it */
     return status;

@@ -45,12 +45,13 @@ static inline unsigned gr_backing_dearest(size_t usual) {
 
 /* What is known when a request needs new memory, in bytes. */
 struct gr_need {
-    size_t missing; /* still to be backed */
-    size_t active;  /* in use now */
-    size_t peak;    /* most that was ever in use */
-    size_t given;   /* what was ever allocated, in all */
-    size_t moved;   /* what was ever moved, in all */
-    size_t limit;   /* that may be held */
+    size_t missing;  /* still to be backed */
+    size_t active;   /* in use now */
+    size_t peak;     /* most that was ever in use */
+    size_t given;    /* what was ever allocated, in all */
+    size_t moved;    /* what was ever moved, in all, */
+    size_t restless; /* and of that, what moved while moving took too much of the time (policy/pace.h) */
+    size_t limit;    /* that may be held */
 };
 
 /* Bytes that may be held while new memory is made instead of idle memory being moved: what is, or ever was,
@@ -59,14 +60,15 @@ struct gr_need {
  * then keeps. The margin is at most a 36th, or 60 MiB where that is more, and shrinks as the limit comes
  * near: with the edges of blocks that leaves 4 %.
  *
- * That is enough for programs that do the same again and again: what they move is 1 % of what they allocate, or less.
- * Large blocks of random sizes would move at every tenth request for ever. So what moves beyond a 128th of what is
- * allocated, and once over, earns a quarter of it more, up to a quarter of what is in use (figures: doc/benchmarks.md). */
+ * That is enough for programs that compute, and do the same again and again: moving takes less than a thousandth of their
+ * time. Large blocks of random sizes would move at every tenth request for ever. So what moves while moving takes too
+ * much of the time, or beyond a 128th of what is allocated and once over, earns a quarter of it more, up to a quarter of
+ * what is in use (figures: doc/benchmarks.md). */
 static inline size_t gr_backing_watermark(const struct gr_need *n) {
     size_t most = gr_max(n->peak, n->active + n->missing);
     size_t room = n->limit > most ? n->limit - most : 0;
     size_t margin = gr_max(gr_min(most / 36, room / 8), 60 * GR_MIB);
-    size_t restless = n->moved - gr_min(n->moved, most + n->given / 128);
+    size_t restless = gr_max(n->restless, n->moved - gr_min(n->moved, most + n->given / 128));
     size_t more = gr_min(restless / 4, gr_min(most / 4, room / 8));
     return most + gr_min(margin, n->moved / 2) + more;
 }

@@ -161,6 +161,7 @@ void json_result(FILE *to, const struct replay_result *r) {
         fprintf(to, "\"ns_per_op_warm\":%.1f,", r->warm_ns);
     else
         fputs("\"ns_per_op_warm\":null,", to);
+    count_field(to, "peak_reserved_bytes_warm", r->warm_reserved);
     count_field(to, "misses", r->misses);
     count_field(to, "extents", r->extents);
     count_field(to, "moved_extents", r->moved_extents);

@@ -233,6 +233,9 @@ int replay_run(const struct trace *trace, const struct replay_setup *setup, stru
             warm.ns /= (double)warm.calls;
             if (out->warm_ns < 0 || warm.ns < out->warm_ns) out->warm_ns = warm.ns;
         }
+        struct granary_stats stats = {.struct_size = sizeof stats};
+        granary_get_stats(s.g, &stats);
+        out->warm_reserved = (uint64_t)stats.reserved_bytes.all.peak;
     }
     close_session(&s);
     return rc;

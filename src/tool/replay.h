@@ -33,6 +33,7 @@ struct replay_result {
     uint64_t misses, moved_extents, moved_bytes, moving_ns;
     struct granary_driver_calls calls; /* by the traffic of the cold pass */
     double cold_ns, warm_ns; /* per call of alloc and free; warm_ns is negative when there was no such pass */
+    uint64_t warm_reserved;  /* peak of all passes */
 };
 
 /* Bytes at their most within a stretch of operations that ends before op. */

@@ -3,6 +3,7 @@
  * back what can be given back. The device's clock is the test's: work stays pending until it is run. */
 #include <check.h>
 
+#include "base/clock.h"
 #include "heap/heap.h"
 #include "support/fixture.h"
 #include "support/rng.h"
@@ -140,6 +141,45 @@ START_TEST(large_blocks_of_random_sizes_cease_to_move_where_there_is_room) {
     ck_assert_int_lt(s.reserved_bytes.all.peak * 2, s.active_bytes.all.peak * 3);
     for (int i = 0; i < BLOCKS; i++) fixture_free(g, ptr[i]);
     close_all();
+}
+END_TEST
+
+/* What is idle on one stream serves the other, and once more back. */
+static void move_to_and_fro(void) {
+    fixture_free(g, fixture_alloc(g, 200 * GR_MIB, b));
+    fixture_free(g, fixture_alloc(g, 200 * GR_MIB, a));
+}
+
+START_TEST(moving_earns_more_room_only_when_it_takes_too_much_of_the_time) {
+    open_with(of_64_gib);
+    fixture_free(g, fixture_alloc(g, 200 * GR_MIB, a));
+    move_to_and_fro();
+    ck_assert_int_gt(fixture_stats(g).moved_bytes, 0);
+    ck_assert_uint_eq(g->restless, 0);
+    for (int tries = 0; tries < 1000 && g->restless == 0; tries++) {
+        g->pace = (struct gr_pace){.at = gr_clock_ns(), .credit = 0};
+        move_to_and_fro();
+    }
+    ck_assert_uint_gt(g->restless, 0);
+    ck_assert_uint_le(g->restless, (size_t)fixture_stats(g).moved_bytes);
+    close_all();
+}
+END_TEST
+
+/* Bytes held when 200 MiB lie idle on one stream and another asks for 50. */
+static int64_t held_after_another_asks(size_t restless) {
+    open_with(of_64_gib);
+    g->restless = restless;
+    fixture_free(g, fixture_alloc(g, 200 * GR_MIB, a));
+    fixture_free(g, fixture_alloc(g, 50 * GR_MIB, b));
+    const int64_t held = reserved();
+    close_all();
+    return held;
+}
+
+START_TEST(what_moved_too_fast_is_room_for_new_memory_instead_of_moves) {
+    ck_assert_int_le(held_after_another_asks(0), 200 * (int64_t)GR_MIB);
+    ck_assert_int_eq(held_after_another_asks(200 * GR_MIB), 250 * (int64_t)GR_MIB);
 }
 END_TEST
 
@@ -435,6 +475,8 @@ Suite *suite_reclaim(void) {
     TCase *large = tcase_create("much traffic");
     tcase_set_tags(large, "large");
     tcase_add_test(large, large_blocks_of_random_sizes_cease_to_move_where_there_is_room);
+    tcase_add_test(cases, moving_earns_more_room_only_when_it_takes_too_much_of_the_time);
+    tcase_add_test(cases, what_moved_too_fast_is_room_for_new_memory_instead_of_moves);
     suite_add_tcase(suite, large);
     return suite;
 }

@@ -131,6 +131,8 @@ START_TEST(what_moves_for_ever_earns_more_where_there_is_room) {
     ck_assert_uint_eq(gr_backing_watermark(&n), 7400 * GR_MIB);
     n.moved += 400 * GR_MIB;
     ck_assert_uint_eq(gr_backing_watermark(&n), 7500 * GR_MIB);
+    n.restless = 600 * GR_MIB; /* of which moved too fast */
+    ck_assert_uint_eq(gr_backing_watermark(&n), 7550 * GR_MIB);
     n.moved *= 100;
     ck_assert_uint_eq(gr_backing_watermark(&n), (7400 + 1800) * GR_MIB); /* a quarter at most */
     n.limit = 15200 * GR_MIB;

@@ -69,6 +69,7 @@ struct granary_sim_config {
     int reuse_stream_handles; /* 1: a destroyed stream's value is the next stream's. default 1 */
     int oracle;               /* 0: keep no happens-before order and check none. default 1 */
     int hang_ms;              /* a wait in which nothing moves for so long is a deadlock. default 5000 */
+    int peers;                /* 0: no device can touch another's memory. default 1 */
 };
 
 GRANARY_API void granary_sim_config_init(struct granary_sim_config *config);

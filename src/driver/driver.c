@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "driver/peers.h"
 #include "driver/sim/sim.h"
 
 /* Gives something back. A refusal is answered by asking once more: the alternative is a leak. */
@@ -219,6 +220,7 @@ static int find(struct gr_driver *d, int device, char *reason) {
     }
     struct gr_facts *facts = &d->facts;
     facts->device = device;
+    gr_peers_init(&d->peers, device);
     code = GR_DRIVE(d, cuDeviceGet, &d->device, device);
     if (code != GR_CU_SUCCESS) return refused(d, GR_ENTRY_cuDeviceGet, code, reason, GR_REASON_ROOM);
     code = GR_DRIVE(d, cuDeviceGetName, facts->name, (int)sizeof facts->name, d->device);

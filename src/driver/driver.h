@@ -22,6 +22,7 @@
  *   D1  an entry newer than the driver is NULL, whatever filled the table
  *   D2  facts.vmm implies that every entry for virtual memory is there
  *   D3  lost never goes back to 0
+ *   D4  peers.access[0] is the device itself, and none is there twice
  *
  * For tests, the environment variable GRANARY_LIBCUDA names the library to load instead of
  * libcuda.so.1; it is ignored in programs that run with raised privileges.
@@ -72,9 +73,18 @@ struct gr_facts {
     char vmm_reason[128]; /* why not, when not: call and code */
 };
 
+enum { GR_PEERS = 64 };
+
+/* Devices that may touch what is mapped (peers.h). */
+struct gr_peers {
+    unsigned count;
+    struct gr_cu_access access[GR_PEERS];
+};
+
 struct gr_driver {
     struct gr_table call;  /* constant after opening */
     struct gr_facts facts; /* constant after opening */
+    struct gr_peers peers; /* under the miss lock */
     void *library;         /* dlopen handle, NULL for the simulation */
     gr_cu_device device;   /* constant after opening; the driver's handle for facts.device */
     gr_cu_context context; /* the device's primary context, retained; NULL before that */

@@ -54,6 +54,7 @@ void granary_sim_config_init(struct granary_sim_config *config) {
         .reuse_stream_handles = 1,
         .oracle = 1,
         .hang_ms = 5000,
+        .peers = 1,
     };
 }
 
@@ -328,6 +329,16 @@ static gr_cu_result device_get(gr_cu_device *out, int ordinal) {
 }
 gr_cu_result gr_sim_cuDeviceGet(gr_cu_device *out, int ordinal) {
     GR_SIM_ENTRY(device_get(out, ordinal));
+}
+
+static gr_cu_result can_access_peer(int *out, gr_cu_device device, gr_cu_device owner) {
+    if (!out) return GR_CU_INVALID_VALUE;
+    if (!is_device(device) || !is_device(owner)) return GR_CU_INVALID_DEVICE;
+    *out = gr_sim.config.peers != 0 && device != owner;
+    return GR_CU_SUCCESS;
+}
+gr_cu_result gr_sim_cuDeviceCanAccessPeer(int *out, gr_cu_device device, gr_cu_device owner) {
+    GR_SIM_ENTRY(can_access_peer(out, device, owner));
 }
 
 static gr_cu_result device_count(int *out) {

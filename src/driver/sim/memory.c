@@ -321,6 +321,12 @@ static gr_cu_result check_access(const struct gr_cu_access *access, size_t count
     return GR_CU_SUCCESS;
 }
 
+static bool any_other(const struct gr_cu_access *access, size_t count, int device) {
+    for (size_t i = 0; i < count; i++)
+        if (access[i].location.id != device) return true;
+    return false;
+}
+
 static gr_cu_result set_access(gr_cu_ptr ptr, size_t size, const struct gr_cu_access *access, size_t count) {
     if (!gr_sim.config.vmm) return GR_CU_NOT_SUPPORTED;
     if (!access || count == 0 || !whole_mappings(ptr, size)) return GR_CU_INVALID_VALUE;
@@ -329,6 +335,7 @@ static gr_cu_result set_access(gr_cu_ptr ptr, size_t size, const struct gr_cu_ac
     for (gr_addr at = ptr; at < ptr + size;) {
         const struct gr_sim_mapping *m = gr_sim_mapping_at(at);
         if (m->extent->rdma && gr_sim.config.rdma_access_code) return gr_sim.config.rdma_access_code;
+        if (!gr_sim.config.peers && any_other(access, count, m->extent->device)) return GR_CU_INVALID_DEVICE;
         at += m->size;
     }
     for (gr_addr at = ptr; at < ptr + size;) {

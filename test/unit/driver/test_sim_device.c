@@ -258,6 +258,37 @@ START_TEST(work_without_access_is_refused_at_submission) {
 }
 END_TEST
 
+START_TEST(devices_reach_each_other_unless_they_are_said_not_to) {
+    for (int peers = 0; peers < 2; peers++) {
+        struct granary_sim_config config;
+        int reaches = -1;
+        granary_sim_config_init(&config);
+        ck_assert_int_eq(config.peers, 1);
+        config.devices = 2;
+        config.peers = peers;
+        up(config);
+        OK(cu.cuDeviceCanAccessPeer(&reaches, 1, 0));
+        ck_assert_int_eq(reaches, peers);
+        OK(cu.cuDeviceCanAccessPeer(&reaches, 1, 1));
+        ck_assert_int_eq(reaches, 0);
+        CODE(cu.cuDeviceCanAccessPeer(&reaches, 2, 0), 101);
+        CODE(cu.cuDeviceCanAccessPeer(&reaches, 0, -1), 101);
+        CODE(cu.cuDeviceCanAccessPeer(NULL, 0, 1), 1);
+        const struct gr_cu_access both[] = {
+            {.location = {.type = GR_CU_LOCATION_DEVICE, .id = 0}, .flags = GR_CU_ACCESS_READWRITE},
+            {.location = {.type = GR_CU_LOCATION_DEVICE, .id = 1}, .flags = GR_CU_ACCESS_READWRITE}};
+        gr_cu_ptr p = reserve(G);
+        gr_cu_handle h = create(G);
+        OK(cu.cuMemMap(p, G, 0, h, 0));
+        CODE(cu.cuMemSetAccess(p, G, both, 2), peers ? 0 : 101);
+        OK(cu.cuMemUnmap(p, G));
+        OK(cu.cuMemRelease(h));
+        OK(cu.cuMemAddressFree(p, G));
+        down();
+    }
+}
+END_TEST
+
 Suite *suite_sim_device(void);
 Suite *suite_sim_device(void) {
     Suite *suite = suite_create("sim_device");
@@ -275,6 +306,7 @@ Suite *suite_sim_device(void) {
     TCase *configured = tcase_create("configured");
     tcase_add_test(configured, nothing_works_before_init_nor_in_a_forked_child);
     tcase_add_test(configured, an_old_driver_lacks_newer_entries);
+    tcase_add_test(configured, devices_reach_each_other_unless_they_are_said_not_to);
     tcase_add_test(configured, without_virtual_memory_its_calls_are_not_supported);
     tcase_add_test(configured, bytes_are_real_and_aliases_share_them);
     tcase_add_test(configured, contents_move_with_the_handle_and_end_with_it);

@@ -42,6 +42,23 @@ static int unmap_run(struct gr_range *range, struct gr_driver *driver, size_t sl
         GR_TWICE(GR_DRIVE(driver, cuMemUnmap, gr_range_addr_of(range, slot), granules * range->granule)));
 }
 
+static int set_access(const struct gr_range *range, struct gr_driver *driver, size_t slot, size_t granules,
+                      const struct gr_cu_access *access, size_t count) {
+    return gr_driver_status(driver, GR_ENTRY_cuMemSetAccess,
+                            GR_DRIVE(driver, cuMemSetAccess, gr_range_addr_of(range, slot),
+                                     granules * range->granule, access, count));
+}
+
+int gr_range_grant(const struct gr_range *range, struct gr_driver *driver,
+                   const struct gr_cu_access *access) {
+    int status = GRANARY_OK;
+    for (size_t at = 0, mapped = 0, end; mapped < range->mapped && status == GRANARY_OK; at = end + 1) {
+        for (end = at; end < range->slots && range->slot[end]; end++) mapped++;
+        if (end > at) status = set_access(range, driver, at, end - at, access, 1);
+    }
+    return status;
+}
+
 int gr_range_map(struct gr_range *range, struct gr_driver *driver, size_t slot, size_t granules,
                  struct gr_list *loose) {
     size_t at = slot;
@@ -57,14 +74,8 @@ int gr_range_map(struct gr_range *range, struct gr_driver *driver, size_t slot, 
                                            extent->granules * range->granule, 0, extent->handle, 0));
         if (status == GRANARY_OK) at += extent->granules;
     }
-    if (status == GRANARY_OK) {
-        const struct gr_cu_access access = {
-            .location = {.type = GR_CU_LOCATION_DEVICE, .id = driver->facts.device},
-            .flags = GR_CU_ACCESS_READWRITE};
-        status = gr_driver_status(driver, GR_ENTRY_cuMemSetAccess,
-                                  GR_DRIVE(driver, cuMemSetAccess, gr_range_addr_of(range, slot),
-                                           granules * range->granule, &access, 1));
-    }
+    if (status == GRANARY_OK)
+        status = set_access(range, driver, slot, granules, driver->peers.access, driver->peers.count);
     if (status != GRANARY_OK) {
         /* Only what was mapped is unmapped: the driver refuses a run that has holes. */
         if (at > slot && unmap_run(range, driver, slot, at - slot) != GRANARY_OK)

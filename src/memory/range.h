@@ -40,6 +40,10 @@ GR_MUST int gr_range_map(struct gr_range *range, struct gr_driver *driver, size_
 /* Makes a mapped extent loose. All work that could touch it must be complete. On failure it is still mapped. */
 GR_MUST int gr_range_unmap(struct gr_range *range, struct gr_driver *driver, struct gr_extent *extent);
 
+/* Says of all that is mapped who may touch it besides. On failure some of it may be told. */
+GR_MUST int gr_range_grant(const struct gr_range *range, struct gr_driver *driver,
+                           const struct gr_cu_access *access);
+
 /* Takes a mapped extent off the books without a driver call: the context is lost. */
 void gr_range_forget(struct gr_range *range, struct gr_extent *extent);
 

@@ -146,6 +146,29 @@ START_TEST(an_unmapped_extent_is_loose_and_keeps_its_memory) {
 }
 END_TEST
 
+START_TEST(what_is_mapped_is_granted_run_by_run) {
+    const struct gr_cu_access access = {.location = {.type = GR_CU_LOCATION_DEVICE, .id = 0},
+                                        .flags = GR_CU_ACCESS_READ};
+    unsigned long long flags;
+    (void)add_loose(1), (void)add_loose(2), (void)add_loose(3);
+    ck_assert_int_eq(gr_range_grant(&range, &driver, &access), GRANARY_OK); /* nothing is there */
+    ck_assert_int_eq(gr_range_map(&range, &driver, 1, 3, &loose), GRANARY_OK);
+    ck_assert_int_eq(gr_range_map(&range, &driver, SLOTS - 3, 3, &loose), GRANARY_OK);
+    const uint64_t accesses = count(GR_ENTRY_cuMemSetAccess);
+    ck_assert_int_eq(gr_range_grant(&range, &driver, &access), GRANARY_OK);
+    ck_assert_uint_eq(count(GR_ENTRY_cuMemSetAccess), accesses + 2);
+    for (size_t s = 0; s < SLOTS; s++) {
+        if (!range.slot[s]) continue;
+        ck_assert_int_eq(driver.call.cuMemGetAccess(&flags, &access.location, gr_range_addr_of(&range, s)),
+                         0);
+        ck_assert_uint_eq(flags, GR_CU_ACCESS_READ);
+    }
+    gr_tap_fail(&driver.tap, GR_ENTRY_cuMemSetAccess, 2, 1, GR_CU_OUT_OF_MEMORY);
+    ck_assert_int_eq(gr_range_grant(&range, &driver, &access), GRANARY_OUT_OF_MEMORY);
+    gr_tap_clear(&driver.tap);
+}
+END_TEST
+
 /* Which call is refused: the k-th map, or set-access. */
 START_TEST(a_run_of_which_one_call_is_refused_is_not_mapped_at_all) {
     static const gr_cu_result codes[] = {GR_CU_OUT_OF_MEMORY, GR_CU_UNKNOWN, GR_CU_NOT_SUPPORTED};
@@ -269,6 +292,7 @@ Suite *suite_range(void) {
     tcase_add_test(cases, a_range_has_its_slots_and_nothing_in_them);
     tcase_add_test(cases, a_run_is_mapped_in_order_with_one_set_access);
     tcase_add_test(cases, an_unmapped_extent_is_loose_and_keeps_its_memory);
+    tcase_add_test(cases, what_is_mapped_is_granted_run_by_run);
     tcase_add_test(cases, a_run_of_which_one_call_is_refused_is_not_mapped_at_all);
     tcase_add_test(cases, an_unmap_is_asked_for_twice_before_it_counts_as_refused);
     tcase_add_test(cases, a_refused_unmap_leaves_the_extent_where_it_is);

@@ -50,6 +50,49 @@ bool gr_stream_capturing(const struct gr_stream *stream, struct gr_driver *drive
     return code != GR_CU_SUCCESS || status != GR_CU_CAPTURE_NONE;
 }
 
+static bool named(gr_cu_stream handle) {
+    return handle == GR_CU_STREAM_LEGACY || handle == GR_CU_STREAM_PER_THREAD;
+}
+
+/* Whatever refuses to tell, the device's own serves: streams of others are rare. */
+static gr_cu_context ask(struct gr_stream *stream, struct gr_driver *driver) {
+    gr_cu_context context = NULL;
+    int mode = gr_driver_relax(driver);
+    gr_cu_result code = GR_DRIVE(driver, cuStreamGetCtx, stream->handle, &context);
+    gr_driver_restore(driver, mode);
+    return code == GR_CU_SUCCESS && context ? context : driver->context;
+}
+
+gr_cu_context gr_stream_context(struct gr_stream *stream, struct gr_driver *driver) {
+    gr_cu_context context = atomic_load_explicit(&stream->context, memory_order_relaxed);
+    if (context) return context;
+    if (named(stream->handle) || !driver->call.cuStreamGetCtx)
+        context = driver->context;
+    else if (stream->dead || gr_stream_capturing(stream, driver))
+        return driver->context;
+    else
+        context = ask(stream, driver);
+    atomic_store_explicit(&stream->context, context, memory_order_relaxed);
+    return context;
+}
+
+int gr_stream_event(struct gr_driver *driver, gr_cu_context context, gr_cu_event *out) {
+    const bool own = context == driver->context;
+    int status = GRANARY_OK;
+    *out = NULL;
+    if (!own)
+        status =
+            gr_driver_status(driver, GR_ENTRY_cuCtxPushCurrent, GR_DRIVE(driver, cuCtxPushCurrent, context));
+    if (status != GRANARY_OK) return status;
+    status = gr_driver_status(driver, GR_ENTRY_cuEventCreate,
+                              GR_DRIVE(driver, cuEventCreate, out, GR_CU_EVENT_DISABLE_TIMING));
+    if (status != GRANARY_OK) *out = NULL;
+    if (!own)
+        gr_driver_ignore(driver, GR_ENTRY_cuCtxPopCurrent,
+                         GR_TWICE(GR_DRIVE(driver, cuCtxPopCurrent, &context)));
+    return status;
+}
+
 /* Ends the epoch with an event. */
 static int mark(struct gr_stream *stream, struct gr_driver *driver) {
     unsigned at = stream->pending;
@@ -57,13 +100,8 @@ static int mark(struct gr_stream *stream, struct gr_driver *driver) {
         /* All in flight: the newest is recorded again and covers what it covered before. */
         at = --stream->pending;
     } else if (!stream->mark[at].event) {
-        int status = gr_driver_status(
-            driver, GR_ENTRY_cuEventCreate,
-            GR_DRIVE(driver, cuEventCreate, &stream->mark[at].event, GR_CU_EVENT_DISABLE_TIMING));
-        if (status != GRANARY_OK) {
-            stream->mark[at].event = NULL;
-            return status;
-        }
+        int status = gr_stream_event(driver, gr_stream_context(stream, driver), &stream->mark[at].event);
+        if (status != GRANARY_OK) return status;
     }
     uint32_t ended = atomic_fetch_add_explicit(&stream->epoch, 1, memory_order_seq_cst);
     int status = gr_driver_status(driver, GR_ENTRY_cuEventRecord,

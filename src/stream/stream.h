@@ -37,6 +37,7 @@ struct gr_stream {
     struct gr_stream *next; /* of all streams of the device; under the miss lock */
     _Atomic uint32_t epoch; /* current number, from 1 */
     atomic_bool dead;       /* destroyed: the handle is not to be used. Set once, under the miss lock */
+    _Atomic(gr_cu_context) context; /* that its events are made in; NULL: not known yet */
     /* under the miss lock */
     char reserve_class[GRANARY_CLASS_ROOM]; /* of expandable_segments_reserve_by_class; "": none */
     uint32_t done;                          /* epochs up to this one are known complete; 0 at first */
@@ -77,6 +78,12 @@ static inline uint32_t gr_stream_epoch(const struct gr_stream *stream) {
 
 /* Is it being captured into a graph, or can that not be told? */
 bool gr_stream_capturing(const struct gr_stream *stream, struct gr_driver *driver);
+
+/* The context that an event must be made in to be recorded on it: that of another device when the stream is one of a
+ * peer's. While it is captured that is not asked, and the device's own is the guess. */
+gr_cu_context gr_stream_context(struct gr_stream *stream, struct gr_driver *driver);
+/* An event made in a context. OK, or what the driver refuses. A current context is needed. */
+GR_MUST int gr_stream_event(struct gr_driver *driver, gr_cu_context context, gr_cu_event *out);
 
 /* Is everything freed in this epoch or before known to be idle? Asks the driver only when it helps. */
 bool gr_stream_idle(struct gr_stream *stream, struct gr_driver *driver, uint32_t epoch);

@@ -30,32 +30,56 @@ struct gr_use *gr_use_find(const struct gr_block *block, const struct gr_stream 
     return use;
 }
 
-/* An object with an event that nobody uses. */
-static int make(struct gr_uses *uses, struct gr_use **out) {
+/* An object with an event that nobody uses. A current context is needed. */
+static int make(struct gr_uses *uses, gr_cu_context context, struct gr_use **out) {
     gr_cu_event event;
     if (!gr_slab_reserve(&uses->slab, 1)) return GRANARY_HOST_MEMORY;
-    int status = gr_driver_begin(uses->driver);
-    if (status != GRANARY_OK) return status;
-    status = gr_driver_status(uses->driver, GR_ENTRY_cuEventCreate,
-                              GR_DRIVE(uses->driver, cuEventCreate, &event, GR_CU_EVENT_DISABLE_TIMING));
-    gr_driver_end(uses->driver);
+    int status = gr_stream_event(uses->driver, context, &event);
     if (status != GRANARY_OK) return status;
     struct gr_use *use = gr_slab_take(&uses->slab);
-    *use = (struct gr_use){.event = event, .all = uses->all};
+    *use = (struct gr_use){.event = event, .context = context, .all = uses->all};
     uses->all = use;
     uses->events++;
     *out = use;
     return GRANARY_OK;
 }
 
-int gr_use_add(struct gr_uses *uses, struct gr_block *block, struct gr_stream *stream, struct gr_use **out) {
+/* Its event becomes one of this context. A current context is needed. */
+static int suit(struct gr_uses *uses, struct gr_use *use, gr_cu_context context) {
+    gr_cu_event event;
+    if (use->context == context) return GRANARY_OK;
+    int status = gr_stream_event(uses->driver, context, &event);
+    if (status != GRANARY_OK) return status;
+    gr_driver_ignore(uses->driver, GR_ENTRY_cuEventDestroy,
+                     GR_TWICE(GR_DRIVE(uses->driver, cuEventDestroy, use->event)));
+    use->event = event;
+    use->context = context;
+    return GRANARY_OK;
+}
+
+/* A spare object for the stream, or one that is made. */
+static int find(struct gr_uses *uses, struct gr_stream *stream, struct gr_use **out) {
+    const gr_cu_context known = atomic_load_explicit(&stream->context, memory_order_relaxed);
     struct gr_use *use = uses->spare;
-    if (use) {
-        uses->spare = use->next;
-    } else {
-        int status = make(uses, &use);
+    int status = GRANARY_OK;
+    if (!use || use->context != known) {
+        status = gr_driver_begin(uses->driver);
         if (status != GRANARY_OK) return status;
+        const gr_cu_context context = gr_stream_context(stream, uses->driver);
+        status = use ? suit(uses, use, context) : make(uses, context, out);
+        gr_driver_end(uses->driver);
     }
+    if (use && status == GRANARY_OK) {
+        uses->spare = use->next;
+        *out = use;
+    }
+    return status;
+}
+
+int gr_use_add(struct gr_uses *uses, struct gr_block *block, struct gr_stream *stream, struct gr_use **out) {
+    struct gr_use *use;
+    int status = find(uses, stream, &use);
+    if (status != GRANARY_OK) return status;
     use->stream = stream;
     use->block = block;
     use->capture = 0;
@@ -87,8 +111,10 @@ void gr_use_drop(struct gr_uses *uses, struct gr_use *use) {
 int gr_use_record(struct gr_uses *uses, struct gr_use *use) {
     struct gr_stream *stream = use->stream;
     if (!gr_stream_ours(stream) || gr_stream_capturing(stream, uses->driver)) return GRANARY_BUSY;
-    int status = gr_driver_status(uses->driver, GR_ENTRY_cuEventRecord,
-                                  GR_DRIVE(uses->driver, cuEventRecord, use->event, stream->handle));
+    int status = suit(uses, use, gr_stream_context(stream, uses->driver));
+    if (status != GRANARY_OK) return status;
+    status = gr_driver_status(uses->driver, GR_ENTRY_cuEventRecord,
+                              GR_DRIVE(uses->driver, cuEventRecord, use->event, stream->handle));
     use->recorded = status == GRANARY_OK;
     use->order = ++uses->recorded;
     return status;

@@ -11,6 +11,9 @@
  * one stream complete in the order of their recording: only the head of a queue is ever asked, and a
  * stream that does not move holds back nobody else's blocks.
  *
+ * An event is of one context, that of its stream. Streams are of the device itself, but for those of a peer that
+ * touches the block: then the object's event is made anew.
+ *
  * A stream that is destroyed gets its events recorded before, while blocks may still be live; such a
  * use waits on with its event recorded, and takes its place in the queue when its block is freed.
  *
@@ -30,13 +33,14 @@ struct gr_use {
     struct gr_list link; /* in stream->queue or stream->waiting */
     struct gr_stream *stream;
     struct gr_block *block;
-    struct gr_use *next; /* of the same block */
-    gr_cu_event event;   /* stays with the object when it is given back */
-    struct gr_use *all;  /* every use object ever made, for fini */
-    uint64_t order;      /* of the recording, among all */
-    uint32_t capture;    /* number of the capture it was declared in, or 0 */
-    bool recorded;       /* the event stands behind the last use */
-    bool taken;          /* the object is in use */
+    struct gr_use *next;   /* of the same block */
+    gr_cu_event event;     /* stays with the object when it is given back */
+    gr_cu_context context; /* that it was made in */
+    struct gr_use *all;    /* every use object ever made, for fini */
+    uint64_t order;        /* of the recording, among all */
+    uint32_t capture;      /* number of the capture it was declared in, or 0 */
+    bool recorded;         /* the event stands behind the last use */
+    bool taken;            /* the object is in use */
 };
 _Static_assert(sizeof(struct gr_use) <= 128, "a use is two cache lines");
 

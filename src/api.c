@@ -5,6 +5,7 @@
 #include "base/host.h"
 #include "base/text.h"
 #include "heap/hit.h"
+#include "heap/peer.h"
 #include "heap/private.h"
 #include "heap/reclaim.h"
 #include "heap/scope.h"
@@ -362,6 +363,17 @@ int granary_set_limit(granary *g, size_t bytes) {
     if (!g) return GRANARY_INVALID;
     gr_settings_limit(g, bytes);
     return GRANARY_OK;
+}
+
+int granary_allow_peer(granary *g, int device) {
+    if (!g) return GRANARY_INVALID;
+    int status = gr_peer_allow(g, device);
+    if (status == GRANARY_NO_DEVICE)
+        return fail(g, "granary_allow_peer", status, "there is no device %d", device);
+    if (status == GRANARY_UNSUPPORTED)
+        return fail(g, "granary_allow_peer", status, "device %d cannot reach memory of device %d", device,
+                    g->driver.facts.device);
+    return status == GRANARY_OK ? GRANARY_OK : fail(g, "granary_allow_peer", status, "device %d", device);
 }
 
 /* ---- streams ------------------------------------------------------------------------------ */

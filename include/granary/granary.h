@@ -301,6 +301,14 @@ GRANARY_API int granary_trim(granary *g, size_t keep_bytes, size_t *released);
  * Driver: never.  Capture: allowed.  Fails: INVALID. */
 GRANARY_API int granary_set_limit(granary *g, size_t bytes);
 
+/* Lets kernels and copies of another device touch the memory of this handle, what it holds now and what it will; the
+ * other way round is the other handle's. Needed once in a program that copies between devices or has kernels read
+ * from a peer: what is mapped is not opened by cuCtxEnablePeerAccess, as classic segments are. From then on each
+ * growth tells the driver of one device more. The device itself, and one that may already, are fine and do nothing.
+ * Driver: always.  Capture: allowed.
+ * Fails: INVALID, NO_DEVICE, UNSUPPORTED (the hardware does not reach), OUT_OF_MEMORY, DRIVER, LOST. */
+GRANARY_API int granary_allow_peer(granary *g, int device);
+
 /* ---- private pools, scopes, captures -------------------------------------------------------- */
 
 /* A pool of its own memory, for a graph or for a part of a program. Named by a number that is never

@@ -26,6 +26,10 @@ static void cached(struct granary_sim_config *sim, struct granary_options *optio
     sim->memory_bytes = 64 * GR_MIB;
     options->handle_cache_bytes = 32 * GR_MIB;
 }
+static void two_devices(struct granary_sim_config *sim, struct granary_options *options) {
+    of_64_mib(sim, options);
+    sim->devices = 2;
+}
 static void short_ranges(struct granary_sim_config *sim, struct granary_options *options) {
     (void)options;
     sim->memory_bytes = 64 * GR_MIB;
@@ -234,6 +238,9 @@ static int free_both(struct world *w) {
     }
     return GRANARY_OK;
 }
+static int allow_peer(struct world *w) {
+    return granary_allow_peer(w->g, 1);
+}
 static int make_stream(struct world *w) {
     return granary_stream_create(w->g, &w->made);
 }
@@ -334,6 +341,7 @@ const struct scenario scenarios[] = {
     {"free", of_64_mib, two_to_free, free_both, false, true},
     {"free, classic", classic, two_to_free, free_both, false, true},
     {"reading figures", of_64_mib, one_of_each, read_figures, false, true},
+    {"letting a peer in", two_devices, idle_everywhere, allow_peer, false, false},
     {"making a stream", of_64_mib, one_of_each, make_stream, false, false},
     {"remembering settings", of_64_mib, one_of_each, push_settings, false, false},
     {"naming a stream's class", of_64_mib, a_stream, set_class, false, false},

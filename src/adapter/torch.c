@@ -80,6 +80,25 @@ static int fail_call(granary *g, int status) {
 
 /* ---- handles ------------------------------------------------------------------------------------ */
 
+static void allow(granary *g, int peer) {
+    int status = granary_allow_peer(g, peer);
+    if (status == GRANARY_OK || status == GRANARY_UNSUPPORTED)
+        return; /* PyTorch copies through the host then */
+    fail_call(g, status);
+    fprintf(stderr, "%s\n", words);
+}
+
+/* PyTorch copies between devices, and lets a kernel of one write to the other, without asking the allocator. Under the
+ * lock. */
+static void join_peers(granary *g, int device) {
+    for (int d = 0; d < DEVICES; d++) {
+        granary *other = atomic_load_explicit(&torch.handle[d], memory_order_relaxed);
+        if (!other || d == device) continue;
+        allow(g, d);
+        allow(other, device);
+    }
+}
+
 static granary *open_handle(int device) {
     pthread_mutex_lock(&torch.lock);
     granary *g = atomic_load_explicit(&torch.handle[device], memory_order_relaxed);
@@ -97,7 +116,10 @@ static granary *open_handle(int device) {
             fail(status, "granary: %s", error.text);
         else if ((status = granary_open(device, &options, &g)) != GRANARY_OK)
             fail(status, "granary: %s", fault.text);
-        if (status == GRANARY_OK) atomic_store_explicit(&torch.handle[device], g, memory_order_release);
+        if (status == GRANARY_OK) {
+            join_peers(g, device);
+            atomic_store_explicit(&torch.handle[device], g, memory_order_release);
+        }
     }
     pthread_mutex_unlock(&torch.lock);
     return g;

@@ -11,7 +11,7 @@
 #include "adapter/torch.h"
 #include "support/captures.h"
 
-static granary_stream a, b;
+static granary_stream a, b; /* of device 0 */
 
 static void two_devices(struct granary_sim_config *sim, struct granary_options *options) {
     (void)options;
@@ -137,6 +137,29 @@ START_TEST(a_block_of_the_second_device_waits_for_the_stream_that_used_it) {
     ck_assert_int_eq(figure(1, "granary.pending_blocks"), 0);
     ck_assert_int_eq(granary_stream_destroy(granary_torch_handle(1), other), GRANARY_OK);
     give(first, 0);
+}
+END_TEST
+
+/* May work of the stream write there? */
+static bool reaches(granary_stream stream, void *ptr) {
+    gr_cu_result code = cu.cuMemsetD8Async((gr_cu_ptr)(uintptr_t)ptr, 1, 512, stream);
+    ck_assert(code == GR_CU_SUCCESS || code == GR_CU_INVALID_VALUE);
+    ck_assert_int_eq(cu.cuStreamSynchronize(stream), GR_CU_SUCCESS);
+    return code == GR_CU_SUCCESS;
+}
+
+START_TEST(devices_that_are_used_may_touch_the_memory_of_each_other) {
+    void *first = take(GR_MIB, 0, a);
+    granary_stream other;
+    void *second = take(GR_MIB, 1, NULL);
+    ck_assert_int_eq(granary_stream_create(granary_torch_handle(1), &other), GRANARY_OK);
+    ck_assert(reaches(a, second) && reaches(other, first));
+    void *later = take(40 * GR_MIB, 0, a);
+    ck_assert(reaches(other, later));
+    ck_assert_int_eq(granary_stream_destroy(granary_torch_handle(1), other), GRANARY_OK);
+    give(first, 0);
+    give(later, 0);
+    give(second, 1);
 }
 END_TEST
 
@@ -427,6 +450,7 @@ Suite *suite_torch(void) {
     tcase_add_test(cases, a_size_that_no_device_could_hold_is_refused);
     tcase_add_test(cases, devices_that_are_not_there_are_refused_by_number);
     tcase_add_test(cases, a_block_of_the_second_device_waits_for_the_stream_that_used_it);
+    tcase_add_test(cases, devices_that_are_used_may_touch_the_memory_of_each_other);
     tcase_add_test(cases, what_cannot_be_refused_is_complained_about);
     tcase_add_test(cases, memory_of_somebody_else_may_be_named_to_record_stream);
     tcase_add_test(cases, a_use_that_cannot_be_recorded_is_a_failure);

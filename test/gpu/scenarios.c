@@ -5,106 +5,12 @@
  * drivers must be equal. Exit status 0: equal, and all contents right; 1: not; 77: no GPU. */
 #include <pthread.h>
 #include <sched.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <granary/granary.h>
 #include <granary/sim.h>
 
-#include "base/base.h"
-#include "driver/driver.h"
-
-struct world { /* one driver */
-    bool simulated;
-    struct gr_table call;
-    gr_cu_context context;
-    int failures;
-    char line[512]; /* figures of the scenario that runs */
-};
-
-static void say(struct world *w, const char *format, ...) {
-    size_t used = strlen(w->line);
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(w->line + used, sizeof(w->line) - used, format, arguments);
-    va_end(arguments);
-}
-
-#define EXPECT(w, condition)                                                                        \
-    do {                                                                                            \
-        if (!(condition)) {                                                                         \
-            (w)->failures++;                                                                        \
-            fprintf(stderr, "%s: line %d: not so: %s\n", (w)->simulated ? "sim" : "cuda", __LINE__, \
-                    #condition);                                                                    \
-        }                                                                                           \
-    } while (0)
-
-#define OK(w, g, call)                                                                                     \
-    do {                                                                                                   \
-        int status_ = (call);                                                                              \
-        if (status_ != GRANARY_OK) {                                                                       \
-            struct granary_fault fault_ = {.struct_size = sizeof(fault_)};                                 \
-            granary_last_fault(g, &fault_);                                                                \
-            (w)->failures++;                                                                               \
-            fprintf(stderr, "%s: line %d: %s: %s: %s\n", (w)->simulated ? "sim" : "cuda", __LINE__, #call, \
-                    granary_status_name(status_), fault_.text);                                            \
-        }                                                                                                  \
-    } while (0)
-
-/* With these options, and the world's driver. */
-static granary *open_as(struct world *w, struct granary_options *options) {
-    struct granary_fault fault = {.struct_size = sizeof(fault)};
-    granary *g = NULL;
-    options->driver = w->simulated ? GRANARY_DRIVER_SIM : GRANARY_DRIVER_CUDA;
-    options->fault = &fault;
-    if (granary_open(0, options, &g) != GRANARY_OK) fprintf(stderr, "open: %s\n", fault.text);
-    return g;
-}
-
-static granary *open_with(struct world *w, int expandable, size_t limit) {
-    struct granary_options options;
-    granary_options_init(&options);
-    options.expandable_segments = expandable;
-    options.limit_bytes = limit;
-    return open_as(w, &options);
-}
-
-static struct granary_stats stats_of(granary *g) {
-    struct granary_stats stats = {.struct_size = sizeof(stats)};
-    granary_get_stats(g, &stats);
-    return stats;
-}
-
-static void finish(struct world *w, granary *g) {
-    const char *broken = granary_verify(g);
-    if (broken) fprintf(stderr, "%s broken\n", broken);
-    EXPECT(w, broken == NULL);
-    granary_close(g);
-}
-
-static void fill(struct world *w, const void *ptr, size_t size, int value, granary_stream stream) {
-    EXPECT(w, w->call.cuMemsetD8Async((gr_cu_ptr)(uintptr_t)ptr, (unsigned char)value, size, stream) ==
-                  GR_CU_SUCCESS);
-}
-
-/* First, middle and last bytes of the block. */
-static void check(struct world *w, const void *ptr, size_t size, int value) {
-    const size_t at[] = {0, size / 2, size - 1};
-    for (size_t i = 0; i < GR_COUNT(at); i++) {
-        unsigned char byte = 0;
-        EXPECT(w, w->call.cuMemcpyDtoH(&byte, (gr_cu_ptr)(uintptr_t)ptr + at[i], 1) == GR_CU_SUCCESS);
-        EXPECT(w, byte == (unsigned char)value);
-    }
-}
-
-static size_t driver_free(struct world *w) {
-    size_t free_bytes = 0, total_bytes = 0;
-    EXPECT(w, w->call.cuMemGetInfo(&free_bytes, &total_bytes) == GR_CU_SUCCESS);
-    return free_bytes;
-}
+#include "gpu/world.h"
 
 /* ---- memory ------------------------------------------------------------------------------- */
 
@@ -337,6 +243,59 @@ static void pending_memory_is_waited_for(struct world *w) {
     finish(w, g);
 }
 
+/* ---- two devices -------------------------------------------------------------------------- */
+
+static bool can_fill(struct world *w, void *ptr, size_t size, int value, granary_stream stream) {
+    return w->call.cuMemsetD8Async((gr_cu_ptr)(uintptr_t)ptr, (unsigned char)value, size, stream) ==
+           GR_CU_SUCCESS;
+}
+
+/* Memory of device 0 that work of device 1 writes to: what was mapped, what is mapped later, and what moves; and a
+ * block that waits for a stream of device 1. */
+static void a_peer_touches_memory(struct world *w) {
+    struct granary_options options;
+    int devices = 0;
+    EXPECT(w, w->call.cuDeviceGetCount(&devices) == GR_CU_SUCCESS);
+    if (devices < 2) {
+        say(w, "one device");
+        return;
+    }
+    granary_options_init(&options);
+    options.limit_bytes = (size_t)512 << 20;
+    granary *g = open_on(w, 0, &options), *other = open_on(w, 1, &options);
+    granary_stream own, far;
+    void *small, *large, *grown, *moved;
+    OK(w, g, granary_stream_create(g, &own));
+    OK(w, other, granary_stream_create(other, &far));
+    OK(w, g, granary_alloc(g, 4096, own, &small));
+    OK(w, g, granary_alloc(g, (size_t)64 << 20, own, &large));
+    say(w, "before %d %d ", can_fill(w, small, 4096, 1, far), can_fill(w, large, (size_t)64 << 20, 1, far));
+    OK(w, g, granary_allow_peer(g, 1));
+    OK(w, g, granary_alloc(g, (size_t)384 << 20, own, &grown));
+    fill(w, small, 4096, 2, far);
+    fill(w, large, (size_t)64 << 20, 3, far);
+    fill(w, grown, (size_t)384 << 20, 4, far);
+    EXPECT(w, w->call.cuStreamSynchronize(far) == GR_CU_SUCCESS);
+    check(w, small, 4096, 2);
+    check(w, large, (size_t)64 << 20, 3);
+    check(w, grown, (size_t)384 << 20, 4);
+    OK(w, g, granary_free(g, grown));
+    OK(w, g, granary_alloc(g, (size_t)300 << 20, NULL, &moved));
+    fill(w, moved, (size_t)300 << 20, 5, far);
+    OK(w, g, granary_record_stream(g, moved, far));
+    OK(w, g, granary_free(g, moved));
+    EXPECT(w, w->call.cuStreamSynchronize(far) == GR_CU_SUCCESS);
+    struct granary_stats stats = stats_of(g);
+    say(w, "moved %d pending %lld reserved %lld", stats.moved_bytes > 0, (long long)stats.pending_blocks,
+        (long long)stats.reserved_bytes.all.peak >> 20);
+    OK(w, g, granary_free(g, small));
+    OK(w, g, granary_free(g, large));
+    OK(w, g, granary_stream_destroy(g, own));
+    OK(w, other, granary_stream_destroy(other, far));
+    finish(w, other);
+    finish(w, g);
+}
+
 /* n blocks of 4 MiB in a capture on `a`, each used on `sides` other streams, joined back or not; the
  * graph is replayed three times and every block's contents are copied out and verified. */
 static void capture_shape(struct world *w, int mode, int sides, bool join, int n, int reuse, int marker) {
@@ -539,6 +498,7 @@ static const struct scenario {
     {"memory stranded on many streams is found", memory_stranded_on_many_streams_is_found},
     {"the limit is exact", limit_is_exact},
     {"bad pointers are refused", bad_pointers_are_refused},
+    {"a peer touches memory", a_peer_touches_memory},
     {"pending memory is waited for", pending_memory_is_waited_for},
     {"captures, joined", captures_joined},
     {"captures, not joined", captures_not_joined},
@@ -555,6 +515,7 @@ static bool prepare(struct world *w) {
     if (w->simulated) {
         granary_sim_config_init(&config);
         config.backing = GRANARY_SIM_MEMORY;
+        config.devices = w->devices;
         if (granary_sim_open(&config) != GRANARY_OK) return false;
         gr_sim_table(&w->call);
     } else if (gr_load_table(&w->call, &library, reason) != GRANARY_OK) {
@@ -567,14 +528,16 @@ static bool prepare(struct world *w) {
 }
 
 int main(int argc, char **argv) {
-    static struct world sim = {.simulated = true}, cuda;
+    static struct world sim = {.simulated = true, .devices = 2}, cuda;
     bool sim_only = argc > 1 && strcmp(argv[1], "--sim-only") == 0;
     int differences = 0;
-    if (!prepare(&sim)) return 1;
     if (!sim_only && !prepare(&cuda)) {
         printf("scenarios: skipped, no GPU\n");
         return 77;
     }
+    if (!sim_only && cuda.call.cuDeviceGetCount(&sim.devices) == GR_CU_SUCCESS)
+        sim.devices = sim.devices > 1 ? 2 : 1;
+    if (!prepare(&sim)) return 1;
     for (size_t i = 0; i < GR_COUNT(scenarios); i++) {
         sim.line[0] = cuda.line[0] = 0;
         scenarios[i].run(&sim);

@@ -192,6 +192,30 @@ def backward(kind):
     return {"said": said, "again": torch.ones(1 << 20, device="cuda").sum().item()}
 
 
+def peers(kind):
+    """Two GPUs in one program: copies, a kernel that writes to the other, gradients, a model on both."""
+    torch = start(kind)
+    if torch.cuda.device_count() < 2:
+        return {"skipped": "one GPU"}
+    a = torch.arange(1 << 22, device="cuda:0").reshape(2048, 2048)
+    b = torch.empty(2048, 2048, dtype=torch.int64, device="cuda:1")
+    b.copy_(a.t())
+    out = {"copied": torch.equal(a.to("cuda:1").cpu(), a.cpu()), "strided": torch.equal(b.cpu(), a.t().cpu())}
+    x = torch.ones(1 << 20, device="cuda:0", requires_grad=True)
+    (x.to("cuda:1") * 2).sum().backward()
+    out["gradient"] = x.grad.sum().item()
+    model = torch.nn.Linear(512, 512).to("cuda:0")
+    torch.nn.DataParallel(model, [0, 1])(torch.ones(64, 512, device="cuda:0")).sum().backward()
+    out["parallel"] = model.weight.grad.sum().item()
+    t = torch.ones(1 << 20, device="cuda:0")
+    t.record_stream(torch.cuda.Stream(1))
+    del t
+    torch.cuda.synchronize(1)
+    torch.empty(1 << 30, dtype=torch.uint8, device="cuda:0")
+    out["_pending"] = torch.cuda.memory_stats(0).get("granary.pending_blocks")
+    return out
+
+
 def pair(kind):
     """A tensor made and dropped, from Python."""
     torch = start(kind)
@@ -236,7 +260,7 @@ def manage(kind):
     return out
 
 
-JOBS = [train, streams, graph, callables, broken, shortage, backward, manage, pair]
+JOBS = [train, streams, graph, callables, broken, shortage, backward, manage, peers, pair]
 
 
 def main():
@@ -277,6 +301,8 @@ def main():
         check("granary: " in words and "Most likely to help" in words, "running out is explained", words)
     if ("manage", "granary") in results:
         check(private("manage", "_events"), "a snapshot has events with Python stacks")
+    if private("peers", "_pending") is not None:
+        check(private("peers", "_pending") == 0, "a block that a stream of the other GPU used is free again")
     if ("broken", "granary") in results:
         check(private("broken", "_given"), "after a capture that broke memory is given back")
 

@@ -50,28 +50,13 @@ bool gr_stream_capturing(const struct gr_stream *stream, struct gr_driver *drive
     return code != GR_CU_SUCCESS || status != GR_CU_CAPTURE_NONE;
 }
 
-static bool named(gr_cu_stream handle) {
-    return handle == GR_CU_STREAM_LEGACY || handle == GR_CU_STREAM_PER_THREAD;
-}
-
-/* Whatever refuses to tell, the device's own serves: streams of others are rare. */
-static gr_cu_context ask(struct gr_stream *stream, struct gr_driver *driver) {
-    gr_cu_context context = NULL;
-    int mode = gr_driver_relax(driver);
-    gr_cu_result code = GR_DRIVE(driver, cuStreamGetCtx, stream->handle, &context);
-    gr_driver_restore(driver, mode);
-    return code == GR_CU_SUCCESS && context ? context : driver->context;
-}
-
 gr_cu_context gr_stream_context(struct gr_stream *stream, struct gr_driver *driver) {
     gr_cu_context context = atomic_load_explicit(&stream->context, memory_order_relaxed);
     if (context) return context;
-    if (named(stream->handle) || !driver->call.cuStreamGetCtx)
-        context = driver->context;
-    else if (stream->dead || gr_stream_capturing(stream, driver))
-        return driver->context;
-    else
-        context = ask(stream, driver);
+    const bool named = stream->handle != GR_CU_STREAM_LEGACY && stream->handle != GR_CU_STREAM_PER_THREAD;
+    if (!named || !driver->call.cuStreamGetCtx ||
+        GR_DRIVE(driver, cuStreamGetCtx, stream->handle, &context) != GR_CU_SUCCESS || !context)
+        context = driver->context; /* whatever refuses to tell: streams of others are rare */
     atomic_store_explicit(&stream->context, context, memory_order_relaxed);
     return context;
 }

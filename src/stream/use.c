@@ -111,10 +111,8 @@ void gr_use_drop(struct gr_uses *uses, struct gr_use *use) {
 int gr_use_record(struct gr_uses *uses, struct gr_use *use) {
     struct gr_stream *stream = use->stream;
     if (!gr_stream_ours(stream) || gr_stream_capturing(stream, uses->driver)) return GRANARY_BUSY;
-    int status = suit(uses, use, gr_stream_context(stream, uses->driver));
-    if (status != GRANARY_OK) return status;
-    status = gr_driver_status(uses->driver, GR_ENTRY_cuEventRecord,
-                              GR_DRIVE(uses->driver, cuEventRecord, use->event, stream->handle));
+    int status = gr_driver_status(uses->driver, GR_ENTRY_cuEventRecord,
+                                  GR_DRIVE(uses->driver, cuEventRecord, use->event, stream->handle));
     use->recorded = status == GRANARY_OK;
     use->order = ++uses->recorded;
     return status;

@@ -411,7 +411,11 @@ static bool is_complete(const struct gr_table *call) {
 
 static void ask_all(struct side *side, int device) {
     on = side;
+    int reaches = -1;
     MUST(CALL(cuDeviceGet, &on->device, device));
+    ask("a device as its own peer", CALL(cuDeviceCanAccessPeer, &reaches, on->device, on->device));
+    say("a device reaches itself as a peer", "%d", reaches);
+    ask("a peer that is not there", CALL(cuDeviceCanAccessPeer, &reaches, 999, on->device));
     const struct gr_cu_mem_prop p = prop();
     MUST(CALL(cuMemGetAllocationGranularity, &on->granule, &p, GR_CU_GRANULARITY_MINIMUM));
     on_thread(contextless, (void *)"before any");

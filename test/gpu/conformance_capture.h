@@ -42,6 +42,8 @@ enum call {
     MEM_ALLOC,
     GET_ID,
     GET_ID_OTHER,
+    GET_CTX,
+    GET_CTX_OTHER,
     STREAM_DESTROY_OTHER,
     STREAM_QUERY_SELF,
     WAIT_BEFORE,
@@ -74,6 +76,8 @@ static const char *const call_names[CALLS] = {
     "mem alloc",
     "id of capturing stream",
     "id of other stream",
+    "context of capturing stream",
+    "context of other stream",
     "destroy other stream",
     "query capturing stream",
     "wait for event of before",
@@ -166,6 +170,8 @@ static gr_cu_result make_call(enum call call, struct scene *s) {
     case MEM_ALLOC: return CALL(cuMemAlloc, &s->new_memory, g);
     case GET_ID: return CALL(cuStreamGetId, s->capturing, &id);
     case GET_ID_OTHER: return CALL(cuStreamGetId, s->other, &id);
+    case GET_CTX: return CALL(cuStreamGetCtx, s->capturing, &context);
+    case GET_CTX_OTHER: return CALL(cuStreamGetCtx, s->other, &context);
     case STREAM_DESTROY_OTHER:
         code = CALL(cuStreamDestroy, s->other);
         s->other_gone = code == GR_CU_SUCCESS;

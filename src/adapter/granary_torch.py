@@ -65,6 +65,8 @@ def _find(path):
 def _load(path):
     lib = ctypes.CDLL(path)
     lib.granary_torch_configure.argtypes = [ctypes.c_char_p, ctypes.c_int]
+    lib.granary_torch_peers.argtypes = [ctypes.c_int]
+    lib.granary_torch_peers.restype = None
     lib.granary_torch_expect.argtypes = [ctypes.c_int, ctypes.c_void_p]
     lib.granary_torch_expect.restype = None
     lib.granary_torch_broken.argtypes = [ctypes.c_int, ctypes.c_void_p]
@@ -122,11 +124,13 @@ def _handle(device):
     return handle
 
 
-def enable(conf=None, path=None, _simulated=False):
+def enable(conf=None, path=None, peers=True, _simulated=False):
     """All CUDA memory of PyTorch comes from granary from now on.
 
     conf: options as in GRANARY_CONF ("memory_limit:20GiB,reclaim:eager"); None: the environment, as for any granary.
     path: libgranary_torch.so, when it is not beside this file.
+    peers: the GPUs that a program uses may touch the memory of each other. False: nothing is copied between them, and
+    memory grows faster, as it does with one GPU.
     Call it before the first CUDA tensor: PyTorch refuses later.
     """
     global _library, _allocator
@@ -140,6 +144,7 @@ def enable(conf=None, path=None, _simulated=False):
     lib = _load(path)
     if lib.granary_torch_configure(None if conf is None else conf.encode(), int(_simulated)) != 0:
         raise ValueError(lib.granary_torch_failure().decode(errors="replace"))
+    lib.granary_torch_peers(int(peers))
 
     wrapper = torch.cuda.memory.CUDAPluggableAllocator(path, "granary_torch_alloc", "granary_torch_free")
     inner = wrapper._allocator

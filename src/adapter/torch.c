@@ -40,6 +40,7 @@ static struct {
     /* under lock */
     struct granary_options options;
     bool configured;
+    bool apart; /* devices do not open their memory to each other */
     struct pool *pools;
     struct open *opens; /* newest first */
 } torch = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -91,7 +92,7 @@ static void allow(granary *g, int peer) {
 /* PyTorch copies between devices, and lets a kernel of one write to the other, without asking the allocator. Under the
  * lock. */
 static void join_peers(granary *g, int device) {
-    for (int d = 0; d < DEVICES; d++) {
+    for (int d = 0; d < DEVICES && !torch.apart; d++) {
         granary *other = atomic_load_explicit(&torch.handle[d], memory_order_relaxed);
         if (!other || d == device) continue;
         allow(g, d);
@@ -176,8 +177,14 @@ void granary_torch_close(void) {
     }
     torch.opens = NULL;
     torch.pools = NULL;
-    torch.configured = false;
+    torch.configured = torch.apart = false;
     for (int d = 0; d < DEVICES; d++) granary_close(atomic_exchange(&torch.handle[d], NULL));
+    pthread_mutex_unlock(&torch.lock);
+}
+
+void granary_torch_peers(int allow) {
+    pthread_mutex_lock(&torch.lock);
+    torch.apart = allow == 0;
     pthread_mutex_unlock(&torch.lock);
 }
 

@@ -109,7 +109,8 @@ static int supply(granary *g, struct gr_request *r, size_t need, struct gr_list 
                                                .held = g->extents.held,
                                                .limit = granules_of(g, most),
                                                .usual = g->extent,
-                                               .class = pool->class};
+                                               .class = pool->class,
+                                               .peers = g->driver.peers.count > 1};
             if (!gr_extents_reserve(&g->extents, 1)) return GRANARY_HOST_MEMORY;
             size_t want = gr_backing_next(&backing);
             gr_growth_try(r, GRANARY_RUNG_GROW);

@@ -11,10 +11,14 @@ size_t gr_backing_least(size_t held, size_t limit, size_t usual) {
     return gr_min(usual, gr_min(held / 256, limit / 4096));
 }
 
-size_t gr_backing_next(const struct gr_backing *b) {
+/* No extent may be more than a small part of all there is. */
+static size_t most_of(const struct gr_backing *b) {
+    return gr_max(b->limit / 512, 1);
+}
+
+static size_t next(const struct gr_backing *b) {
     const bool room = roomy(b->held, b->limit);
-    /* No extent may be more than a small part of all there is. */
-    const size_t most = gr_max(b->limit / 512, 1);
+    const size_t most = most_of(b);
     size_t usual = gr_min(b->usual, most);
     /* Small blocks pin what they get. */
     if (b->class == GR_SMALL) return room && usual >= GR_BACKING_FAST ? gr_min(b->need, usual) : 1;
@@ -33,4 +37,10 @@ size_t gr_backing_next(const struct gr_backing *b) {
         usual = gr_max(usual, gr_min(b->whole / 6, b->limit / 1024));
     }
     return b->need < 2 * usual ? b->need : usual;
+}
+
+size_t gr_backing_next(const struct gr_backing *b) {
+    enum { PEERS = 10 };
+    const size_t least = b->peers && b->usual >= GR_BACKING_FAST ? gr_min(PEERS, most_of(b)) : 1;
+    return gr_max(next(b), gr_min(b->need, least));
 }

@@ -2,6 +2,9 @@
  * Backing: how large the extents are that back new memory, and when idle memory is moved instead of making
  * new. THE policy of this library, in one place.
  *
+ * To tell a second device of a mapping takes 1.1 ms instead of 46 us, whatever its size up to 20 MiB (two H200): then
+ * no extent is smaller than that.
+ *
  * Two facts pull apart (both measured on an H200): a handle costs the same up to 20 MiB, and kernels
  * lose bandwidth below it, so extents should be large; an extent is mapped and moved whole, so one
  * live block in it pins all of it, and near the limit extents should be small.
@@ -22,6 +25,7 @@ struct gr_backing {
     size_t limit; /* granules that may exist */
     size_t usual; /* granules of an extent, as the options say; at least 1 */
     enum gr_class class;
+    bool peers; /* other devices are told of each mapping */
 };
 
 /* Granules of the next extent, 1 .. need. */

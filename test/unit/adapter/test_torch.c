@@ -163,6 +163,15 @@ START_TEST(devices_that_are_used_may_touch_the_memory_of_each_other) {
 }
 END_TEST
 
+START_TEST(devices_stay_apart_when_that_is_asked_for) {
+    granary_torch_peers(0);
+    void *first = take(GR_MIB, 0, a), *second = take(GR_MIB, 1, NULL);
+    ck_assert(!reaches(a, second));
+    give(first, 0);
+    give(second, 1);
+}
+END_TEST
+
 START_TEST(what_cannot_be_refused_is_complained_about) {
     void *p = take(GR_MIB, 0, a);
     listen();
@@ -451,6 +460,7 @@ Suite *suite_torch(void) {
     tcase_add_test(cases, devices_that_are_not_there_are_refused_by_number);
     tcase_add_test(cases, a_block_of_the_second_device_waits_for_the_stream_that_used_it);
     tcase_add_test(cases, devices_that_are_used_may_touch_the_memory_of_each_other);
+    tcase_add_test(cases, devices_stay_apart_when_that_is_asked_for);
     tcase_add_test(cases, what_cannot_be_refused_is_complained_about);
     tcase_add_test(cases, memory_of_somebody_else_may_be_named_to_record_stream);
     tcase_add_test(cases, a_use_that_cannot_be_recorded_is_a_failure);

@@ -17,7 +17,8 @@ START_TEST(an_extent_has_at_least_one_granule_and_at_most_the_need) {
             .held = rng_below(&rng, limit + 10), /* a limit may have been lowered below it */
             .limit = rng_once_in(&rng, 10) ? SIZE_MAX / (2 * GR_MIB) : limit,
             .usual = rng_between(&rng, 1, 64),
-            .class = rng_once_in(&rng, 2) ? GR_SMALL : GR_LARGE};
+            .class = rng_once_in(&rng, 2) ? GR_SMALL : GR_LARGE,
+            .peers = rng_once_in(&rng, 2)};
         b.whole += b.need;
         size_t next = gr_backing_next(&b);
         HOT_ASSERT(next >= 1 && next <= b.need);
@@ -84,6 +85,22 @@ END_TEST
 START_TEST(the_last_sixth_of_a_card_comes_in_granules) {
     ck_assert_uint_eq(extents_of(100, 72192 - 72192 / 6, 4), 100);
     ck_assert_uint_lt(extents_of(100, 72192 - 72192 / 6 - 100, 4), 30);
+}
+END_TEST
+
+START_TEST(extents_that_peers_are_told_of_have_20_mib_on_a_card_that_has_room_for_such) {
+    struct gr_backing b = {
+        .need = 100, .whole = 100, .held = 70000, .limit = 72192, .usual = 4, .class = GR_LARGE};
+    ck_assert_uint_eq(gr_backing_next(&b), 1); /* the last sixth */
+    b.peers = true;
+    ck_assert_uint_eq(gr_backing_next(&b), 10);
+    b.need = 3;
+    ck_assert_uint_eq(gr_backing_next(&b), 3);
+    b.need = 100;
+    b.limit = 512 * 4;
+    ck_assert_uint_eq(gr_backing_next(&b), 4);
+    b.usual = 1; /* asked for */
+    ck_assert_uint_eq(gr_backing_next(&b), 1);
 }
 END_TEST
 
@@ -157,6 +174,7 @@ Suite *suite_backing(void) {
     tcase_add_test(cases, small_blocks_get_granules_but_on_a_card_with_room);
     tcase_add_test(cases, a_growth_brings_a_little_more_on_a_large_card_with_room);
     tcase_add_test(cases, the_last_sixth_of_a_card_comes_in_granules);
+    tcase_add_test(cases, extents_that_peers_are_told_of_have_20_mib_on_a_card_that_has_room_for_such);
     tcase_add_test(cases, no_extent_is_more_than_a_small_part_of_a_small_card);
     tcase_add_test(cases, a_margin_is_earned_by_what_moves_and_bounded);
     tcase_add_test(cases, what_moves_for_ever_earns_more_where_there_is_room);

@@ -332,7 +332,7 @@ int gr_reclaim_trim(granary *g, size_t keep, bool addresses, size_t *released) {
 }
 
 size_t gr_reclaim_shed(granary *g, size_t keep) {
-    const size_t piece = 16 * GR_MIB / g->extents.granule; /* granules: a miss may wait for it */
+    const size_t piece = gr_max(16 * GR_MIB / g->extents.granule, 1); /* granules: a miss may wait for it */
     size_t surplus = (gr_heap_held(g) - keep + g->extents.granule - 1) / g->extents.granule;
     size_t part = gr_min(surplus, piece), bytes = 0;
     if (!gr_defer_quiet(&g->defer)) return 0;

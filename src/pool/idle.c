@@ -37,8 +37,11 @@ static size_t idle_bytes(const struct gr_pool *pool, const struct gr_block *b, s
 
 /* The smallest block that can be, or cover, a piece of idle memory. */
 static struct gr_block *first_block(const struct gr_pool *pool) {
-    /* Blocks that are never cut are segments of their own, of any size. */
-    return gr_index_find(&pool->free, pool->no_split ? GR_SIZING_UNIT : GR_SIZING_SMALL_SEGMENT);
+    size_t least = GR_SIZING_SMALL_SEGMENT;
+    if (pool->expandable && pool->segment_count > 0) least = pool->segments[0]->range.granule;
+    if (pool->no_split)
+        least = GR_SIZING_UNIT; /* blocks that are never cut are segments of their own, of any size */
+    return gr_index_find(&pool->free, least);
 }
 
 /* The smallest block that has want idle bytes, else the one that has most. */

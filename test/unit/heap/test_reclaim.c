@@ -25,6 +25,10 @@ static void of_64_gib(struct granary_sim_config *sim, struct granary_options *op
     (void)options;
     sim->memory_bytes = (size_t)64 << 30;
 }
+static void in_granules_of_64_kib(struct granary_sim_config *sim, struct granary_options *options) {
+    of_64_mib(sim, options);
+    sim->granule_bytes = 64 * GR_KIB;
+}
 static void manual_classic(struct granary_sim_config *sim, struct granary_options *options) {
     manual_64_mib(sim, options);
     options->expandable_segments = 0;
@@ -449,6 +453,21 @@ START_TEST(a_stream_with_the_value_of_a_destroyed_one_is_ordered_after_its_work)
 }
 END_TEST
 
+/* What is free is less than the 2 MiB that a granule has on every device so far. */
+START_TEST(idle_memory_goes_back_in_whatever_granules_the_device_has) {
+    open_with(in_granules_of_64_kib);
+    void *low = fixture_alloc(g, 64 * GR_KIB, a), *middle = fixture_alloc(g, 512 * GR_KIB, a),
+         *high = fixture_alloc(g, 64 * GR_KIB, a);
+    fixture_free(g, middle);
+    ck_assert_uint_eq(fixture_trim(g, 0), 512 * GR_KIB);
+    fixture_free(g, low);
+    fixture_free(g, high);
+    fixture_trim(g, 0);
+    ck_assert_int_eq(reserved(), 0);
+    close_all();
+}
+END_TEST
+
 Suite *suite_reclaim(void) {
     Suite *suite = suite_create("reclaim");
     TCase *cases = tcase_create("reclaim");
@@ -467,6 +486,7 @@ Suite *suite_reclaim(void) {
     tcase_add_test(cases, trimming_leaves_one_empty_range_of_several);
     tcase_add_test(cases, kept_ranges_go_when_addresses_run_out);
     tcase_add_test(cases, trimming_to_an_amount_gives_back_no_more_than_it_must);
+    tcase_add_test(cases, idle_memory_goes_back_in_whatever_granules_the_device_has);
     tcase_add_test(cases, trimming_classic_segments_leaves_those_in_use);
     tcase_add_test(cases, trimming_while_a_stream_is_captured_spares_its_memory_and_its_capture);
     tcase_add_test(cases, a_stream_that_was_destroyed_does_not_keep_its_memory);

@@ -20,6 +20,11 @@ static void above_32_mib_by_hand(struct granary_sim_config *sim, struct granary_
     sim->clock = GRANARY_SIM_MANUAL;
 }
 
+static void above_32_mib_in_large_granules(struct granary_sim_config *sim, struct granary_options *options) {
+    above_32_mib(sim, options);
+    sim->granule_bytes = 32 * GR_MIB;
+}
+
 static int64_t reserved(void) {
     return fixture_stats(g).reserved_bytes.all.current;
 }
@@ -97,6 +102,15 @@ START_TEST(the_trimmer_leaves_a_capture_alone) {
 }
 END_TEST
 
+START_TEST(a_granule_larger_than_a_piece_is_a_piece) {
+    captures_open(above_32_mib_in_large_granules);
+    granary_stream a = captures_stream();
+    fixture_free(g, fixture_alloc(g, 100 * GR_MIB, a));
+    ck_assert(falls_to(32 * GR_MIB));
+    finish(a, NULL);
+}
+END_TEST
+
 START_TEST(classic_segments_are_left_alone) {
     captures_open(above_32_mib_classic);
     granary_stream a = captures_stream();
@@ -125,6 +139,7 @@ Suite *suite_trimmer(void) {
     tcase_add_test(cases, what_is_not_above_the_watermark_stays);
     tcase_add_test(cases, memory_that_work_may_still_touch_stays_and_is_not_waited_for);
     tcase_add_test(cases, the_trimmer_leaves_a_capture_alone);
+    tcase_add_test(cases, a_granule_larger_than_a_piece_is_a_piece);
     tcase_add_test(cases, classic_segments_are_left_alone);
     tcase_add_test(cases, a_handle_closes_while_the_trimmer_is_at_work);
     suite_add_tcase(suite, cases);

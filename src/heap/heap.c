@@ -319,6 +319,7 @@ int gr_heap_retake(granary *g, struct gr_block *b, struct gr_stream *stream, siz
     } else {
         finish_free(pool, b);
     }
+    gr_defer_return(&g->defer);
     gr_hit_leave(g, pool, over);
     return status;
 }
@@ -378,6 +379,7 @@ void gr_heap_complete(granary *g, struct gr_block *list) {
         gr_pool_lock(pool);
         b->freed = atomic_load_explicit(&g->clock, memory_order_relaxed);
         finish_free(pool, b);
+        gr_defer_return(&g->defer);
         gr_pool_unlock(pool);
     }
 }
@@ -426,7 +428,6 @@ struct tally { /* what a walk over all pools counts */
 };
 
 static const char *check_pool(struct gr_pool *pool, struct tally *tally) {
-    gr_pool_lock(pool);
     const char *broken = gr_pool_check(pool, false);
     for (size_t s = 0; s < pool->segment_count; s++) {
         const struct gr_segment *segment = pool->segments[s];
@@ -437,7 +438,6 @@ static const char *check_pool(struct gr_pool *pool, struct tally *tally) {
         for (const struct gr_block *b = segment->first; b; b = b->next)
             tally->pending += b->state == GR_BLOCK_PENDING;
     }
-    gr_pool_unlock(pool);
     return broken;
 }
 
@@ -447,15 +447,17 @@ const char *gr_heap_check(granary *g) {
     gr_lock_take(&g->miss);
     for (struct gr_stream *stream = g->streams; stream && !broken; stream = stream->next)
         broken = gr_stream_check(stream);
+    gr_ledger_stop(&g->ledger);
     GR_HEAP_FOR(heap, g)
         GR_ROUTE_FOR(route, heap)
             for (int c = 0; c < GR_POOLS; c++)
                 if (gr_heap_pool(route, c) && !broken) broken = check_pool(gr_heap_pool(route, c), &tally);
+    if (!broken && tally.pending != gr_defer_pending(&g->defer)) broken = "H3";
+    gr_ledger_go(&g->ledger);
     if (!broken && tally.classic != g->classic_bytes) broken = "H1";
     if (!broken && gr_ledger_reserved(&g->ledger) != tally.mapped * g->extents.granule + tally.classic)
         broken = "H1";
     if (!broken && g->extents.held != tally.mapped + g->extents.cached) broken = "H2";
-    if (!broken && tally.pending != atomic_load(&g->defer.parked)) broken = "H3";
     if (!broken) broken = gr_extents_check(&g->extents);
     if (!broken) broken = gr_ledger_check(&g->ledger);
     if (!broken) broken = gr_defer_check(&g->defer);

@@ -15,7 +15,7 @@
  * Invariants (gr_heap_check): those of every pool, the ledger, the extents, the deferral, and
  *      H1  reserved bytes of the ledger == mapped granules of all ranges + classic segments
  *      H2  granules held == mapped + cached
- *      H3  blocks parked in the deferral == PENDING blocks of all pools
+ *      H3  blocks parked in the deferral, or on their way from there == PENDING blocks of all pools
  *
  * Locks, in rank order: dump (history is copied out or kept in another way), miss (everything that grows or gives up memory), ledger, pools, deferral,
  * leaves (faults, scopes). A hit takes its pool's lock and, when it rises above a ceiling,

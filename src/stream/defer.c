@@ -134,10 +134,13 @@ bool gr_defer_park(struct gr_defer *defer, struct gr_block *block, struct gr_str
 
 /* ---- completion --------------------------------------------------------------------------- */
 
+/* They are handed back. */
 static void unpark(struct gr_defer *defer, const struct gr_block *complete) {
     size_t count = 0;
     for (; complete; complete = complete->u.live.parked) count++;
-    if (count) atomic_fetch_sub_explicit(&defer->parked, count, memory_order_relaxed);
+    if (count == 0) return;
+    atomic_fetch_add_explicit(&defer->leaving, count, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&defer->parked, count, memory_order_relaxed);
 }
 
 /* Looks at held blocks again. */
@@ -218,6 +221,13 @@ int gr_defer_wait(struct gr_defer *defer, gr_cu_event event) {
     gr_driver_restore(defer->driver, mode);
     gr_driver_end(defer->driver);
     return status;
+}
+
+size_t gr_defer_pending(struct gr_defer *defer) {
+    gr_lock_take(&defer->lock);
+    size_t count = atomic_load(&defer->parked) + atomic_load(&defer->leaving);
+    gr_lock_give(&defer->lock);
+    return count;
 }
 
 static size_t pending_in(const struct gr_list *uses) {

@@ -6,7 +6,8 @@
  *          ├──> unproved  freed inside a capture, reusable when it ends
  *          └──> held      freed while some capture is open: no event may be asked about until then
  *
- *      reap, reached, end of a capture ──> complete blocks, back to the caller
+ *      reap, reached, end of a capture ──> complete blocks, back to the caller; returned when they are in
+ *                                          their pools
  *
  * While a capture is open no event is recorded, asked or waited for: such calls invalidate captures,
  * from other threads too. begin takes the lock, so a poll that is under way ends before it returns.
@@ -30,6 +31,7 @@ struct gr_defer {
     enum granary_capture_reuse reuse;   /* under lock */
     enum granary_capture_marker marker; /* constant */
     atomic_size_t parked;               /* blocks; read without the lock */
+    atomic_size_t leaving;              /* complete ones that were handed back and not returned yet */
     atomic_uint captures;               /* open; read without the lock, written under it */
     struct gr_lock lock;
     /* under lock */
@@ -60,6 +62,11 @@ GR_MUST int gr_defer_use(struct gr_defer *defer, struct gr_block *block, struct 
 GR_MUST bool gr_defer_park(struct gr_defer *defer, struct gr_block *block, struct gr_stream *owner,
                            const void *kin);
 
+/* A block that was handed back as complete is PENDING no more. */
+static inline void gr_defer_return(struct gr_defer *defer) {
+    atomic_fetch_sub_explicit(&defer->leaving, 1, memory_order_relaxed);
+}
+
 /* ---- without pool locks; complete blocks come linked by u.live.parked --------------------- */
 
 /* What is complete by now. Nothing while a capture is open. */
@@ -76,6 +83,8 @@ struct gr_block *gr_defer_shared(struct gr_defer *defer, struct gr_stream *strea
 gr_cu_event gr_defer_event(struct gr_defer *defer, const struct gr_block *block);
 GR_MUST int gr_defer_wait(struct gr_defer *defer, gr_cu_event event);
 
+/* Blocks that are PENDING: parked, or handed back and not returned. All pools are stopped. */
+size_t gr_defer_pending(struct gr_defer *defer);
 /* Bytes of PENDING blocks that wait for work on the stream. All pools are stopped. */
 size_t gr_defer_pending_on(struct gr_defer *defer, const struct gr_stream *stream);
 

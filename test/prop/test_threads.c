@@ -244,6 +244,46 @@ START_TEST(of_two_frees_at_the_same_time_exactly_one_succeeds) {
 }
 END_TEST
 
+/* A block that others used is for a moment neither waiting nor free: on its way back to its pool. */
+static atomic_int rounds; /* still to be done */
+
+static void *use_elsewhere(void *argument) {
+    const granary_stream *streams = argument;
+    for (int n = 1; n > 0; n = atomic_fetch_sub(&rounds, 1)) {
+        void *ptr[4];
+        for (size_t i = 0; i < 4; i++)
+            if (granary_alloc(g, (i + 1) * 700000, streams[0], &ptr[i]) != GRANARY_OK ||
+                granary_record_stream(g, ptr[i], streams[1]) != GRANARY_OK)
+                return "alloc";
+        for (size_t i = 0; i < 4; i++)
+            if (granary_free(g, ptr[i]) != GRANARY_OK) return "free";
+        if (n % 8 == 0 && granary_trim(g, 0, NULL) != GRANARY_OK) return "trim";
+    }
+    return NULL;
+}
+
+START_TEST(the_check_finds_nothing_while_blocks_come_back_from_other_streams) {
+    g = fixture_open(configure);
+    pthread_t threads[2];
+    granary_stream one = fixture_stream(g), other = fixture_stream(g);
+    granary_stream pair[2][2] = {{one, other}, {other, one}};
+    const char *broken = NULL;
+    atomic_store(&rounds, 2000);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, use_elsewhere, pair[i]), 0);
+    while (atomic_load(&rounds) > 0 && !broken) broken = granary_verify(g);
+    for (int i = 0; i < 2; i++) {
+        void *complaint = NULL;
+        pthread_join(threads[i], &complaint);
+        ck_assert_msg(!complaint, "%s", (char *)complaint);
+    }
+    ck_assert_msg(!broken, "%s", broken);
+    ck_assert_int_eq(granary_stream_destroy(g, one), GRANARY_OK);
+    ck_assert_int_eq(granary_stream_destroy(g, other), GRANARY_OK);
+    fixture_close(g);
+}
+END_TEST
+
 Suite *suite_threads(void) {
     Suite *suite = suite_create("threads");
     TCase *cases = tcase_create("threads");
@@ -252,6 +292,7 @@ Suite *suite_threads(void) {
     tcase_add_loop_test(cases, threads_on_classic_segments_lose_nothing, 0, 4);
     tcase_add_loop_test(cases, threads_on_a_card_that_is_too_small_lose_nothing, 0, 4);
     tcase_add_test(cases, a_block_may_be_freed_by_any_thread);
+    tcase_add_test(cases, the_check_finds_nothing_while_blocks_come_back_from_other_streams);
     tcase_add_test(cases, of_two_frees_at_the_same_time_exactly_one_succeeds);
     suite_add_tcase(suite, cases);
     return suite;

@@ -245,7 +245,8 @@ GRANARY_API int granary_options_from_environment(struct granary_options *options
  * Fails: INVALID, OPTION, HOST_MEMORY, NO_DRIVER, STUB_DRIVER, OLD_DRIVER, NO_DEVICE, UNSUPPORTED (strict), DRIVER. */
 GRANARY_API int granary_open(int device, const struct granary_options *options, granary **out);
 
-/* Gives everything back, live blocks too, and waits for the device before it does. NULL is allowed.
+/* Gives everything back, live blocks too, and waits for the device before it does. NULL is allowed. In a forked
+ * child, which has no CUDA, it frees host memory alone; other calls that need the driver answer LOST there.
  * Driver: always.  Capture: refused.  Fails: never. */
 GRANARY_API void granary_close(granary *g);
 

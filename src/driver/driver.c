@@ -129,8 +129,12 @@ void gr_driver_calls(struct gr_driver *d, struct granary_driver_calls *out) {
  * pushed. All 0 outside of calls into the library. */
 static _Thread_local uint64_t pushed;
 
+bool gr_driver_forked(const struct gr_driver *d) {
+    return (int)getpid() != d->process;
+}
+
 int gr_driver_begin(struct gr_driver *d) {
-    if (gr_driver_lost(d) || getpid() != d->process) return GRANARY_LOST;
+    if (gr_driver_lost(d)) return GRANARY_LOST;
     gr_cu_context current = NULL;
     gr_cu_result code = GR_DRIVE(d, cuCtxGetCurrent, &current);
     if (code != GR_CU_SUCCESS) return gr_driver_status(d, GR_ENTRY_cuCtxGetCurrent, code);
@@ -373,7 +377,7 @@ int gr_driver_fill(struct gr_driver *d, bool simulated, char *reason) {
 
 /* Undoes gr_driver_fill. The library stays: libcuda cannot be unloaded. */
 static void empty(struct gr_driver *d) {
-    if (d->simulated && d->process == (int)getpid()) gr_sim_detach();
+    if (d->simulated && !gr_driver_forked(d)) gr_sim_detach();
     gr_tap_fini(&d->tap);
 }
 
@@ -403,8 +407,7 @@ int gr_driver_open(struct gr_driver *d, bool simulated, int device, bool want_rd
 }
 
 void gr_driver_close(struct gr_driver *d) {
-    bool alive = !gr_driver_lost(d) && d->process == (int)getpid();
-    if (alive)
+    if (!gr_driver_lost(d))
         (void)GIVE(d, cuDevicePrimaryCtxRelease, d->device); /* a driver that is gone released it itself */
     d->context = NULL;
     empty(d);

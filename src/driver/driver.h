@@ -128,9 +128,11 @@ static inline void gr_driver_ignore(struct gr_driver *d, enum gr_entry entry, gr
 /* The last refusal that gr_driver_status saw, on any thread: its entry, or -1 and SUCCESS. */
 int gr_driver_last(struct gr_driver *d, gr_cu_result *code);
 
-/* No driver call is possible any more: a sticky error was seen. */
+/* Is this a forked child of the process that opened it? */
+bool gr_driver_forked(const struct gr_driver *d);
+/* No driver call is possible any more: a sticky error was seen, or the process has forked. */
 static inline bool gr_driver_lost(struct gr_driver *d) {
-    return atomic_load_explicit(&d->lost, memory_order_acquire) != 0;
+    return atomic_load_explicit(&d->lost, memory_order_acquire) != 0 || gr_driver_forked(d);
 }
 
 /* Makes the primary context current for calls that need one, and restores what was there; pairs

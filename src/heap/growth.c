@@ -335,6 +335,7 @@ static int grow_classic(granary *g, struct gr_request *r) {
 
 int gr_growth_run(granary *g, struct gr_request *r, bool *served) {
     *served = !r->pool->expandable;
+    if (gr_driver_lost(&g->driver)) return GRANARY_LOST;
     int status = r->pool->expandable ? grow_on_range(g, r) : grow_classic(g, r);
     if (status != GRANARY_OK) *served = false;
     return status;

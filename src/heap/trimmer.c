@@ -64,7 +64,7 @@ int gr_trimmer_start(granary *g) {
 
 void gr_trimmer_stop(granary *g) {
     struct gr_trimmer *t = &g->trimmer;
-    if (!t->running) return;
+    if (!t->running || gr_driver_forked(&g->driver)) return; /* a forked child has none of our threads */
     pthread_mutex_lock(&t->mutex);
     t->stop = true;
     pthread_cond_signal(&t->bell);

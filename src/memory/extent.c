@@ -74,8 +74,9 @@ int gr_extents_get(struct gr_extents *extents, size_t granules, struct gr_extent
 void gr_extents_release(struct gr_extents *extents, struct gr_extent *extent) {
     GR_ASSERT(!extent->range, "E1");
     /* A second refusal leaves nothing to be done: the context is lost, or the handle was never ours. */
-    gr_driver_ignore(extents->driver, GR_ENTRY_cuMemRelease,
-                     GR_TWICE(GR_DRIVE(extents->driver, cuMemRelease, extent->handle)));
+    if (!gr_driver_forked(extents->driver))
+        gr_driver_ignore(extents->driver, GR_ENTRY_cuMemRelease,
+                         GR_TWICE(GR_DRIVE(extents->driver, cuMemRelease, extent->handle)));
     extents->count--;
     extents->held -= extent->granules;
     gr_slab_give(&extents->slab, extent);

@@ -28,9 +28,10 @@ int gr_range_open(struct gr_range *range, struct gr_driver *driver, size_t bytes
 
 void gr_range_close(struct gr_range *range, struct gr_driver *driver) {
     GR_ASSERT(range->mapped == 0, "R2");
-    gr_driver_ignore(
-        driver, GR_ENTRY_cuMemAddressFree,
-        GR_TWICE(GR_DRIVE(driver, cuMemAddressFree, range->base, range->slots * range->granule)));
+    if (!gr_driver_forked(driver))
+        gr_driver_ignore(
+            driver, GR_ENTRY_cuMemAddressFree,
+            GR_TWICE(GR_DRIVE(driver, cuMemAddressFree, range->base, range->slots * range->granule)));
     gr_host_give(range->slot);
     *range = (struct gr_range){0};
 }

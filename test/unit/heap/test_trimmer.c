@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The trimmer gives back what is idle above its watermark, and nothing else, and ends with the handle. */
 #include <check.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "support/captures.h"
 
@@ -132,6 +134,34 @@ START_TEST(a_handle_closes_while_the_trimmer_is_at_work) {
 }
 END_TEST
 
+/* What a child does with the handle of its parent; 0 when all is well. It has no trimmer thread to wait for. */
+static int use_in_child(void) {
+    struct gr_tap_record record = {.entry = GR_TAP_ANY};
+    void *p;
+    size_t released;
+    alarm(10);
+    gr_tap_log(&g->driver.tap, &record, 1);
+    if (granary_alloc(g, 300 * GR_MIB, NULL, &p) != GRANARY_LOST) return 1;
+    if (granary_trim(g, 0, &released) != GRANARY_LOST || released != 0) return 2;
+    granary_close(g);
+    return record.entry != GR_TAP_ANY ? 3 : 0;
+}
+
+START_TEST(a_forked_child_closes_without_a_call_into_the_driver) {
+    captures_open(above_32_mib);
+    granary_stream a = captures_stream();
+    void *live = fixture_alloc(g, 3 * GR_MIB, a);
+    fixture_free(g, fixture_alloc(g, 20 * GR_MIB, a));
+    pid_t child = fork();
+    if (child == 0) _exit(use_in_child());
+    int status = -1;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%x", (unsigned)status);
+    fixture_free(g, live);
+    finish(a, NULL);
+}
+END_TEST
+
 Suite *suite_trimmer(void) {
     Suite *suite = suite_create("trimmer");
     TCase *cases = tcase_create("trimmer");
@@ -142,6 +172,7 @@ Suite *suite_trimmer(void) {
     tcase_add_test(cases, a_granule_larger_than_a_piece_is_a_piece);
     tcase_add_test(cases, classic_segments_are_left_alone);
     tcase_add_test(cases, a_handle_closes_while_the_trimmer_is_at_work);
+    tcase_add_test(cases, a_forked_child_closes_without_a_call_into_the_driver);
     suite_add_tcase(suite, cases);
     return suite;
 }

@@ -2,7 +2,6 @@
  * granary explain: why a job ran out of memory, from the snapshot that it left. */
 #include <getopt.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "tool/arguments.h"
 #include "tool/explain.h"
@@ -18,23 +17,22 @@ struct arguments {
 void cmd_explain_help(void) {
     fputs(
         "granary explain [--memory SIZE] [--json] FILE...\n"
-        "  Says why a job ran out of memory, or that nothing is wrong: a leak, fragmentation, a peak over "
-        "the\n"
-        "  limit, memory pending for other streams or stranded in other pools; with the line in the "
-        "program,\n"
-        "  the figures, and which settings would have fitted, tried by replaying. Needs no GPU.\n"
+        "  Says why a job ran out of memory: a leak, fragmentation, a peak over the limit, memory pending\n"
+        "  for other streams or stranded in other pools; or that nothing is wrong. Names the line in the\n"
+        "  program, and the settings that would have fitted: it replays the job's traffic on granary under\n"
+        "  each, on a simulated card. Needs no GPU. doc/guide.md explains the words.\n"
         "\n"
         "  FILE            a snapshot of PyTorch (pickle) or of granary (pickle, JSON), or a trace; may be\n"
         "                  gzipped; - is standard input. Of a pickle only plain data is read: no code runs.\n"
-        "  --memory SIZE   the most that the job was allowed to hold, when you know it; PyTorch's snapshots\n"
-        "                  only bound it\n"
+        "  --memory SIZE   the most that the job may hold (512MiB, 10GiB, 1000000). A snapshot of PyTorch\n"
+        "                  does not say it; without this it is guessed. Of a job that did not fail: whether\n"
+        "                  it would fit\n"
         "  --json          one object a line for each file and device\n",
         stdout);
 }
 
-static int wrong(const char *text) {
-    fprintf(stderr, "granary explain: %s\n", text);
-    return TOOL_WRONG;
+static int wrong(const struct problem *problem) {
+    return arguments_wrong("explain", problem->text);
 }
 
 static int parse_arguments(int argc, char **argv, struct arguments *a, struct problem *problem) {
@@ -45,44 +43,34 @@ static int parse_arguments(int argc, char **argv, struct arguments *a, struct pr
         {NULL, 0, NULL, 0},
     };
     int c;
-    opterr = 0;
     optind = 0;
-    while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+    while ((c = arguments_next(argc, argv, ":h", options, problem)) != -1) {
         switch (c) {
         case 'm':
-            if (replay_parse_size(optarg, &a->card, problem) == 0) break;
-            problem_set(problem,
-                        "--memory: \"%.40s\" is not a size: write 512MiB, 10GiB or a number of bytes",
-                        optarg);
-            return -1;
+            if (arguments_size("--memory", optarg, &a->card, problem) != 0) return -1;
+            break;
         case 'j': a->json = true; break;
         case 'h': a->help = true; return 0;
-        case ':': problem_set(problem, "%s: its value is missing", argv[optind - 1]); return -1;
-        default:
-            problem_set(problem, "there is no option \"%s\"; see granary --help",
-                        arguments_refused(argc, argv));
-            return -1;
+        default: return -1;
         }
     }
     a->files = argv + optind;
     a->file_count = argc - optind;
-    if (a->file_count > 0) return 0;
-    problem_set(problem, "a file to explain is missing; see granary --help");
-    return -1;
+    return a->file_count > 0 ? 0 : arguments_missing(argv[0], "a file to explain", problem);
 }
 
 static int explain_file(const char *path, const struct arguments *a, struct problem *problem) {
     struct snapshot snapshot;
     int rc = TOOL_FINE;
-    if (snapshot_read(path, &snapshot, problem) != 0) return wrong(problem->text);
+    if (snapshot_read(path, &snapshot, problem) != 0) return wrong(problem);
     if (snapshot.device_count == 0) {
         problem_set(problem, "%s: the snapshot is empty: no segments, no history", path);
-        rc = wrong(problem->text);
+        rc = wrong(problem);
     }
     for (size_t d = 0; d < snapshot.device_count && rc != TOOL_WRONG; d++) {
         struct explain explain;
         if (explain_make(&snapshot, &snapshot.devices[d], a->card, &explain, problem) != 0) {
-            rc = wrong(problem->text);
+            rc = wrong(problem);
             break;
         }
         if (a->json) {
@@ -103,7 +91,7 @@ int cmd_explain(int argc, char **argv) {
     struct arguments a = {0};
     struct problem problem;
     int rc = TOOL_FINE, one;
-    if (parse_arguments(argc, argv, &a, &problem) != 0) return wrong(problem.text);
+    if (parse_arguments(argc, argv, &a, &problem) != 0) return wrong(&problem);
     if (a.help) {
         cmd_explain_help();
         return TOOL_FINE;

@@ -17,19 +17,14 @@ void cmd_options_help(void) {
         "  Lists every option with its value, where that came from, and what it does; then the settings\n"
         "  that have no effect, and why.\n"
         "\n"
-        "  --conf STRING   options as in GRANARY_CONF, on top of what comes before; without it the "
-        "environment\n"
-        "                  is read: the first of GRANARY_CONF, PYTORCH_CUDA_ALLOC_CONF, PYTORCH_ALLOC_CONF\n"
+        "  --conf STRING   options as in GRANARY_CONF; of several each on top of those before it. Without\n"
+        "                  it the environment is read: the first of GRANARY_CONF, PYTORCH_CUDA_ALLOC_CONF,\n"
+        "                  PYTORCH_ALLOC_CONF\n"
         "  --lenient       keys of --conf that granary does not know are skipped, as those of the PyTorch\n"
         "                  variables are\n"
         "  --json          one object a line: key value origin default values changeable ignored note what;\n"
         "                  then one with a warning each\n",
         stdout);
-}
-
-static int wrong(const char *text, const char *what) {
-    fprintf(stderr, "granary options: %s%s\n", text, what);
-    return TOOL_WRONG;
 }
 
 static void print_table(const struct granary_options *options) {
@@ -48,6 +43,7 @@ static void print_table(const struct granary_options *options) {
         table_put(&table, "%s", info.origin);
         table_put(&table, "%s", info.sentence);
     }
+    table_fold(&table, stdout);
     table_print(&table, stdout, 4);
 }
 
@@ -88,31 +84,33 @@ int cmd_options(int argc, char **argv) {
                                           {NULL, 0, NULL, 0}};
     struct granary_options options;
     struct granary_option_error error;
+    struct problem problem;
     bool json = false, lenient = false, given = false;
     int c;
 
     granary_options_init(&options);
-    opterr = 0;
     optind = 0;
-    while ((c = getopt_long(argc, argv, ":h", table, NULL)) != -1) {
+    while ((c = arguments_next(argc, argv, ":h", table, &problem)) != -1) {
         switch (c) {
         case 'c': {
             int status = lenient ? granary_options_parse_lenient(&options, optarg, "--conf", &error)
                                  : granary_options_parse(&options, optarg, "--conf", &error);
-            if (status != GRANARY_OK) return wrong(error.text, "");
+            if (status != GRANARY_OK) return arguments_wrong(argv[0], error.text);
             given = true;
             break;
         }
         case 'l': lenient = true; break;
         case 'j': json = true; break;
         case 'h': cmd_options_help(); return TOOL_FINE;
-        case ':': return wrong(argv[optind - 1], ": its value is missing");
-        default: return wrong("there is no option; see granary --help: ", arguments_refused(argc, argv));
+        default: return arguments_wrong(argv[0], problem.text);
         }
     }
-    if (optind < argc) return wrong("takes no file: ", argv[optind]);
+    if (optind < argc) {
+        problem_set(&problem, "it takes no file: %.200s", argv[optind]);
+        return arguments_wrong(argv[0], problem.text);
+    }
     if (!given && granary_options_from_environment(&options, &error) != GRANARY_OK)
-        return wrong(error.text, "");
+        return arguments_wrong(argv[0], error.text);
     if (json)
         print_json(&options);
     else

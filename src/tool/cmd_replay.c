@@ -34,19 +34,19 @@ void cmd_replay_help(void) {
         "\n"
         "  FILE            a trace, or a snapshot of PyTorch or granary: its history, after what was live\n"
         "                  before that, up to its last out-of-memory; may be gzipped; - is standard input\n"
-        "  --driver NAME   cuda: the GPU; sim: the simulated device; auto (default): the GPU if there is "
-        "one\n"
+        "  --driver NAME   cuda: the GPU; sim: the simulated device; auto (default): the GPU, if there\n"
+        "                  is one\n"
         "  --memory SIZE   the most that may be held (512MiB, 10GiB, 1000000), and the size of the\n"
         "                  simulated card (default: what the device has; the simulated one has 141 GiB)\n"
-        "  --conf STRING   options as in GRANARY_CONF, like expandable_segments:False; may be repeated\n"
+        "  --conf STRING   options as in GRANARY_CONF, like expandable_segments:False; of several each is\n"
+        "                  a run of its own\n"
         "  --repeat N      warm passes after the cold one, of which the fastest counts (default 1)\n"
         "  --series OUT    writes the curves to OUT: lines of op,active,reserved in bytes, at most 2000 for\n"
         "                  each run, each the most within its stretch\n"
         "  --json          one object a line instead of a table\n"
         "\n"
-        "  A trace has one operation a line: \"a ID SIZE STREAM\" allocates, \"f ID\" frees, \"r ID\" notes "
-        "that\n"
-        "  a free was requested while another stream still used the block; lines with # are comments.\n"
+        "  A trace has one operation a line: \"a ID SIZE STREAM\" allocates, \"f ID\" frees, \"r ID\" notes\n"
+        "  that a free was requested while another stream still used the block; lines with # are comments.\n"
         "  Options are taken from --conf only, not from the environment. ns/op is the time of a call of\n"
         "  alloc or free, in a cold pass on a fresh handle and in a warm one after everything was freed.\n"
         "  A run ends at the first allocation that fails; oom_at is the index of that operation, from 0.\n",
@@ -54,8 +54,7 @@ void cmd_replay_help(void) {
 }
 
 static int wrong(const char *text) {
-    fprintf(stderr, "granary replay: %s\n", text);
-    return TOOL_WRONG;
+    return arguments_wrong("replay", text);
 }
 
 static int parse_driver(const char *name, enum replay_driver *out) {
@@ -75,53 +74,36 @@ static int parse_arguments(int argc, char **argv, struct arguments *a, struct pr
         {"series", required_argument, NULL, 's'}, {"json", no_argument, NULL, 'j'},
         {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
     };
+    long repeat;
     int c;
-    char *end;
-    unsigned long repeat;
-
-    opterr = 0;
     optind = 0;
-    while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+    while ((c = arguments_next(argc, argv, ":h", options, problem)) != -1) {
         switch (c) {
         case 'd':
             if (parse_driver(optarg, &a->setup.driver) == 0) break;
             problem_set(problem, "--driver: there is no \"%.40s\"; there are auto, cuda, sim", optarg);
             return -1;
         case 'm':
-            if (replay_parse_size(optarg, &a->setup.memory, problem) == 0) break;
-            problem_set(problem,
-                        "--memory: \"%.40s\" is not a size: write 512MiB, 10GiB or a number of bytes",
-                        optarg);
-            return -1;
+            if (arguments_size("--memory", optarg, &a->setup.memory, problem) != 0) return -1;
+            break;
         case 'c':
             if (replay_check_conf(optarg, problem) != 0) return -1;
             a->confs[a->conf_count++] = optarg;
             break;
         case 'r':
-            errno = 0;
-            repeat = strtoul(optarg, &end, 10);
-            if (errno == 0 && *end == 0 && *optarg >= '0' && *optarg <= '9' && repeat <= 10000) {
-                a->setup.repeat = (unsigned)repeat;
-                break;
-            }
-            problem_set(problem, "--repeat: \"%.40s\" is not a number from 0 to 10000", optarg);
-            return -1;
+            if (arguments_number("--repeat", optarg, 10000, &repeat, problem) != 0) return -1;
+            a->setup.repeat = (unsigned)repeat;
+            break;
         case 's': a->series = optarg; break;
         case 'j': a->json = true; break;
         case 'h': a->help = true; return 0;
-        case ':': problem_set(problem, "%s: its value is missing", argv[optind - 1]); return -1;
-        default:
-            problem_set(problem, "there is no option \"%s\"; see granary --help",
-                        arguments_refused(argc, argv));
-            return -1;
+        default: return -1;
         }
     }
     if (a->conf_count == 0) a->confs[a->conf_count++] = "";
     a->files = argv + optind;
     a->file_count = (size_t)(argc - optind);
-    if (a->file_count > 0) return 0;
-    problem_set(problem, "a file to replay is missing; see granary --help");
-    return -1;
+    return a->file_count > 0 ? 0 : arguments_missing(argv[0], "a file to replay", problem);
 }
 
 static const char *const headings[] = {

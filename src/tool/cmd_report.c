@@ -2,6 +2,7 @@
  * granary report: a snapshot or a trace as one page for a browser. */
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +19,8 @@
 enum { CURVE_POINTS = 4000 };
 
 struct arguments {
-    const char *file, *output;
-    long device; /* -1: the one that matters most */
+    const char *file, *output; /* output NULL: standard output */
+    long device;               /* -1: the one that matters most */
     size_t card;
     bool help;
 };
@@ -33,16 +34,15 @@ void cmd_report_help(void) {
         "\n"
         "  FILE            a PyTorch snapshot (pickle), a granary snapshot or a trace, plain or gzipped; -\n"
         "                  is standard input\n"
-        "  -o OUT          where the page goes (default: standard output)\n"
-        "  --memory SIZE   the most that the job was allowed to hold, when you know it\n"
+        "  -o OUT          where the page goes; without it, or for -, to standard output\n"
+        "  --memory SIZE   as for granary explain\n"
         "  --device N      which device of the snapshot (default: the one that ran out of memory, else the\n"
         "                  one with most events)\n",
         stdout);
 }
 
-static int wrong(const char *text) {
-    fprintf(stderr, "granary report: %s\n", text);
-    return TOOL_WRONG;
+static int wrong(const struct problem *problem) {
+    return arguments_wrong("report", problem->text);
 }
 
 static int parse_arguments(int argc, char **argv, struct arguments *a, struct problem *problem) {
@@ -53,42 +53,25 @@ static int parse_arguments(int argc, char **argv, struct arguments *a, struct pr
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
-    char *end;
     int c;
-
-    opterr = 0;
     optind = 0;
-    while ((c = getopt_long(argc, argv, ":o:h", options, NULL)) != -1) {
+    while ((c = arguments_next(argc, argv, ":o:h", options, problem)) != -1) {
         switch (c) {
         case 'd':
-            errno = 0;
-            a->device = strtol(optarg, &end, 10);
-            if (errno == 0 && *end == 0 && *optarg >= '0' && *optarg <= '9' && a->device <= 1000000) break;
-            problem_set(problem, "--device: \"%.40s\" is not the number of a device", optarg);
-            return -1;
+            if (arguments_number("--device", optarg, INT_MAX, &a->device, problem) != 0) return -1;
+            break;
         case 'm':
-            if (replay_parse_size(optarg, &a->card, problem) == 0) break;
-            problem_set(problem,
-                        "--memory: \"%.40s\" is not a size: write 512MiB, 10GiB or a number of bytes",
-                        optarg);
-            return -1;
-        case 'o': a->output = optarg; break;
+            if (arguments_size("--memory", optarg, &a->card, problem) != 0) return -1;
+            break;
+        case 'o': a->output = strcmp(optarg, "-") != 0 ? optarg : NULL; break;
         case 'h': a->help = true; return 0;
-        case ':': problem_set(problem, "%s: its value is missing", argv[optind - 1]); return -1;
-        default:
-            problem_set(problem, "there is no option \"%s\"; see granary --help",
-                        arguments_refused(argc, argv));
-            return -1;
+        default: return -1;
         }
     }
-    if (argc - optind == 1) {
-        a->file = argv[optind];
-        return 0;
-    }
-    problem_set(problem,
-                argc == optind ? "a file to report on is missing; see granary --help"
-                               : "one file at a time: \"%.200s\" is one too many",
-                argc == optind ? "" : argv[optind + 1]);
+    if (optind == argc) return arguments_missing(argv[0], "a file to report on", problem);
+    a->file = argv[optind];
+    if (argc - optind == 1) return 0;
+    problem_set(problem, "one file at a time: \"%.200s\" is one too many", argv[optind + 1]);
     return -1;
 }
 
@@ -169,20 +152,22 @@ int cmd_report(int argc, char **argv) {
     struct problem problem;
     int rc = -1;
 
-    if (parse_arguments(argc, argv, &a, &problem) != 0) return wrong(problem.text);
+    if (parse_arguments(argc, argv, &a, &problem) != 0) return wrong(&problem);
     if (a.help) {
         cmd_report_help();
         return TOOL_FINE;
     }
-    if (snapshot_read(a.file, &snapshot, &problem) != 0) return wrong(problem.text);
+    if (a.output == NULL && isatty(STDOUT_FILENO)) {
+        problem_set(&problem, "a page of HTML is not for a terminal: name a file with -o");
+        return wrong(&problem);
+    }
+    if (snapshot_read(a.file, &snapshot, &problem) != 0) return wrong(&problem);
     device = choose(&snapshot, a.device, &problem);
     if (device != NULL && explain_make(&snapshot, device, a.card, &explain, &problem) == 0) {
-        if (a.output == NULL || strcmp(a.output, "-") == 0)
-            rc = write_page(stdout, &explain, &problem);
-        else
-            rc = write_file(a.output, &explain, &problem);
+        rc = a.output == NULL ? write_page(stdout, &explain, &problem)
+                              : write_file(a.output, &explain, &problem);
         explain_free(&explain);
     }
     snapshot_free(&snapshot);
-    return rc == 0 ? TOOL_FINE : wrong(problem.text);
+    return rc == 0 ? TOOL_FINE : wrong(&problem);
 }

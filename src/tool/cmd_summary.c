@@ -2,7 +2,6 @@
  * granary summary: the table of figures, of a snapshot file. */
 #include <getopt.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "tool/arguments.h"
 #include "tool/print.h"
@@ -20,9 +19,8 @@ void cmd_summary_help(void) {
           stdout);
 }
 
-static int wrong(const char *text) {
-    fprintf(stderr, "granary summary: %s\n", text);
-    return TOOL_WRONG;
+static int wrong(const struct problem *problem) {
+    return arguments_wrong("summary", problem->text);
 }
 
 static void json_stat(const char *name, const struct granary_stat *s, const char *end) {
@@ -59,16 +57,16 @@ static int summarize(const char *path, bool json, bool abbreviated, struct probl
     char text[GRANARY_SUMMARY_ROOM];
     struct snapshot s;
     int rc = 0;
-    if (snapshot_read(path, &s, problem) != 0) return wrong(problem->text);
+    if (snapshot_read(path, &s, problem) != 0) return wrong(problem);
     if (s.device_count == 0) {
         problem_set(problem, "%s: the snapshot is empty: no segments, no history", path);
-        rc = wrong(problem->text);
+        rc = wrong(problem);
     }
     for (size_t i = 0; i < s.device_count && rc == 0; i++) {
         struct granary_stats figures;
         struct granary_split_stats split;
         if (statistics_of(&s, &s.devices[i], &figures, &split, problem) != 0) {
-            rc = wrong(problem->text);
+            rc = wrong(problem);
         } else if (json) {
             print_json(&s, &s.devices[i], &figures, &split);
         } else {
@@ -91,20 +89,19 @@ int cmd_summary(int argc, char **argv) {
     bool json = false, abbreviated = false;
     struct problem problem;
     int c, rc = TOOL_FINE;
-    opterr = 0;
     optind = 0;
-    while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+    while ((c = arguments_next(argc, argv, ":h", options, &problem)) != -1) {
         switch (c) {
         case 'a': abbreviated = true; break;
         case 'j': json = true; break;
         case 'h': cmd_summary_help(); return TOOL_FINE;
-        default:
-            problem_set(&problem, "there is no option \"%s\"; see granary --help",
-                        arguments_refused(argc, argv));
-            return wrong(problem.text);
+        default: return wrong(&problem);
         }
     }
-    if (optind == argc) return wrong("a file to summarize is missing; see granary --help");
+    if (optind == argc) {
+        arguments_missing(argv[0], "a file to summarize", &problem);
+        return wrong(&problem);
+    }
     for (int i = optind; i < argc && rc == TOOL_FINE; i++)
         rc = summarize(argv[i], json, abbreviated, &problem);
     return rc;

@@ -74,12 +74,19 @@ __attribute__((format(printf, 3, 4))) static void row(FILE *to, const char *labe
     fputc('\n', to);
 }
 
+/* The job did not fail where it ran, and would on the card that was asked about. A trace has no settings of its own. */
+static bool is_too_small(const struct explain *x) {
+    return !x->failed && x->card.source == WHATIF_ASKED && x->own.smallest > x->card.guess &&
+           !(x->snapshot->from_trace && x->best >= 0);
+}
+
 static void print_verdict(const struct explain *x, FILE *to) {
     char place[PLACE];
     fprintf(to, "%s: %s", x->snapshot->path, explain_kind_name(x->kind));
     switch (x->kind) {
     case EXPLAIN_NOTHING:
         if (x->failed) fprintf(to, " that could be seen");
+        if (is_too_small(x)) fprintf(to, ", but it does not fit on a card of %s", SIZE(x->card.guess));
         break;
     case EXPLAIN_LEAK: {
         const struct growth_group *g = &x->growth.groups[0];
@@ -119,7 +126,7 @@ static void print_card(const struct explain *x, FILE *to) {
     const struct whatif_card *c = &x->card;
     switch (c->source) {
     case WHATIF_UNKNOWN: return;
-    case WHATIF_ASKED: row(to, "card", "%s, as was said", SIZE(c->guess)); return;
+    case WHATIF_ASKED: row(to, "card", "%s, as --memory says", SIZE(c->guess)); return;
     case WHATIF_LIMIT:
         row(to, "card", "%s for this process, by its limit and what others held", SIZE(c->guess));
         return;
@@ -127,8 +134,9 @@ static void print_card(const struct explain *x, FILE *to) {
         row(to, "card", "%s for this process: the driver had %s left", SIZE(c->guess), SIZE(c->device_free));
         return;
     case WHATIF_BOUNDS:
-        row(to, "card", "from %s to %s for this process, taken as %s: a limit, for the driver had %s left",
-            SIZE(c->low), SIZE(c->high), SIZE(c->guess), SIZE(c->device_free));
+        row(to, "card", "from %s to %s for this process, taken as %s; give --memory if you know it",
+            SIZE(c->low), SIZE(c->high), SIZE(c->guess));
+        row(to, "", "the process had a limit: the driver had %s left", SIZE(c->device_free));
         return;
     }
 }
@@ -213,7 +221,7 @@ static void print_trials(const struct explain *x, FILE *to) {
     if (x->own.smallest == 0) return;
     fprintf(to, "\n");
     table_init(&t, x->card.source == WHATIF_UNKNOWN ? 3 : 4);
-    table_put(&t, "  the same traffic, replayed");
+    table_put(&t, "  the same traffic on granary");
     table_put(&t, "reserves");
     table_put(&t, "smallest card");
     if (x->card.source != WHATIF_UNKNOWN) table_put(&t, "this card");
@@ -231,10 +239,23 @@ static void print_trials(const struct explain *x, FILE *to) {
     table_print(&t, to, 1);
 }
 
+/* What to write. PyTorch reads a variable of its own, and has no extents; its expandable segments are not ours. */
+static void print_setting(const struct explain *x, const struct whatif_trial *trial, const char *label,
+                          FILE *to) {
+    const bool pytorch = !x->snapshot->own && !x->snapshot->from_trace;
+    const bool ours = strstr(trial->conf, "extent_mb") != NULL;
+    row(to, label, "set %s=%s; the same traffic fits on a card of %s",
+        pytorch && !ours ? "PYTORCH_CUDA_ALLOC_CONF" : "GRANARY_CONF", trial->conf, SIZE(trial->smallest));
+    if (pytorch && ours)
+        row(to, "", "for PyTorch on granary (doc/torch.md); PyTorch itself has no such setting");
+    else if (pytorch && strstr(trial->conf, "expandable_segments:True") != NULL)
+        row(to, "", "when PyTorch runs on granary (doc/torch.md); by itself it needs a few percent more");
+}
+
 static void print_advice(const struct explain *x, FILE *to) {
     const struct whatif_trial *best = x->best >= 0 ? &x->trials[x->best] : NULL;
     char place[PLACE];
-    if (x->kind == EXPLAIN_NOTHING) return;
+    if (x->kind == EXPLAIN_NOTHING && !is_too_small(x)) return;
     fprintf(to, "\n");
     switch (x->kind) {
     case EXPLAIN_LEAK:
@@ -256,6 +277,7 @@ static void print_advice(const struct explain *x, FILE *to) {
         row(to, "", "or record fewer uses; here %s wait from %s", SIZE(x->waiting[0].bytes),
             holder_text(x, &x->waiting[0], place));
         break;
+    case EXPLAIN_NOTHING:
     case EXPLAIN_STRANDED:
     case EXPLAIN_FRAGMENTATION:
         if (best != NULL) break;
@@ -265,11 +287,8 @@ static void print_advice(const struct explain *x, FILE *to) {
         else
             row(to, "advice", "use less: no setting that was tried fits this card");
         break;
-    case EXPLAIN_NOTHING: return;
     }
-    if (best != NULL)
-        row(to, x->kind == EXPLAIN_PENDING ? "" : "advice", "%s: the same traffic ends on a card of %s",
-            best->conf, SIZE(best->smallest));
+    if (best != NULL) print_setting(x, best, x->kind == EXPLAIN_PENDING ? "" : "advice", to);
 }
 
 void explain_print(const struct explain *x, FILE *to) {

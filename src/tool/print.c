@@ -6,8 +6,12 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "tool/escape.h"
+
+enum { FOLD_LEAST = 24 }; /* a column that would be narrower is left alone */
 
 void table_init(struct table *t, size_t columns) {
     *t = (struct table){.columns = columns};
@@ -51,14 +55,37 @@ static size_t width_of(const char *text) {
     return width;
 }
 
+void table_fold(struct table *t, FILE *to) {
+    struct winsize size;
+    if (isatty(fileno(to)) && ioctl(fileno(to), TIOCGWINSZ, &size) == 0) t->fold = size.ws_col;
+}
+
+/* Text in lines of at most room columns where blanks allow it; those after the first stand behind `indent` blanks. */
+static void put_folded(FILE *to, const char *text, size_t indent, size_t room) {
+    while (strlen(text) > room) {
+        const char *cut = text + room;
+        while (cut > text && *cut != ' ') cut--;
+        if (cut == text) break;
+        fprintf(to, "%.*s\n%*s", (int)(cut - text), text, (int)indent, "");
+        text = cut + 1;
+    }
+    fputs(text, to);
+}
+
 void table_print(struct table *t, FILE *to, size_t left) {
     size_t width[TABLE_COLUMNS] = {0}, sum = 0;
+    size_t last, room = SIZE_MAX; /* where the last column begins, and how wide it may be */
     for (size_t c = 0; c < t->columns; c++) {
         for (size_t r = 0; r < t->rows; r++) {
             size_t w = width_of(t->cells[r * t->columns + c]);
             if (w > width[c]) width[c] = w;
         }
         sum += width[c] + (c > 0 ? 2 : 0);
+    }
+    last = sum - width[t->columns - 1];
+    if (t->fold >= last + FOLD_LEAST && t->fold < sum) {
+        room = t->fold - last;
+        sum = t->fold;
     }
     for (size_t r = 0; r < t->rows; r++) {
         size_t owed = 0; /* blanks are written before text only, so no line ends with them */
@@ -68,7 +95,8 @@ void table_print(struct table *t, FILE *to, size_t left) {
             if (c > 0) owed += 2;
             if (c >= left) owed += pad;
             if (*cell != 0) {
-                fprintf(to, "%*s%s", (int)owed, "", cell);
+                fprintf(to, "%*s", (int)owed, "");
+                put_folded(to, cell, last, c + 1 == t->columns ? room : SIZE_MAX);
                 owed = 0;
             }
             if (c < left) owed += pad;

@@ -15,6 +15,7 @@ struct table {
     char (*cells)[TABLE_CELL];
     unsigned char *under;             /* per row: a line of dashes follows */
     size_t columns, rows, room, used; /* used: cells of the last row */
+    size_t fold;                      /* columns of the terminal; 0: no line is folded */
 };
 
 void table_init(struct table *t, size_t columns);
@@ -22,6 +23,8 @@ void table_init(struct table *t, size_t columns);
 __attribute__((format(printf, 2, 3))) void table_put(struct table *t, const char *format, ...);
 /* A line under the last row. */
 void table_rule(struct table *t);
+/* Words of the last column go to lines of their own where the terminal behind `to` ends, when there is one. */
+void table_fold(struct table *t, FILE *to);
 /* The first `left` columns stand to the left, the others to the right. Frees the table. */
 void table_print(struct table *t, FILE *to, size_t left);
 

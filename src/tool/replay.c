@@ -282,18 +282,3 @@ int replay_check_conf(const char *conf, struct problem *problem) {
     struct granary_options options;
     return set_options(&options, &setup, problem);
 }
-
-/* The library reads sizes in option strings; this is the same reading. */
-int replay_parse_size(const char *text, size_t *out, struct problem *problem) {
-    struct granary_options options;
-    char string[64];
-    granary_options_init(&options);
-    if (strpbrk(text, ",:") == NULL &&
-        (size_t)snprintf(string, sizeof string, "memory_limit:%s", text) < sizeof string &&
-        granary_options_parse(&options, string, NULL, NULL) == GRANARY_OK && options.limit_bytes > 0) {
-        *out = options.limit_bytes;
-        return 0;
-    }
-    problem_set(problem, "\"%.40s\" is not a size: write 512MiB, 10GiB or a number of bytes", text);
-    return -1;
-}

@@ -48,9 +48,6 @@ enum replay_driver replay_resolve(enum replay_driver driver);
 /* Checks an option string without replaying. Returns 0, or -1 with the problem. */
 int replay_check_conf(const char *conf, struct problem *problem);
 
-/* Reads a size like 512MiB. Returns 0, or -1 with the problem. */
-int replay_parse_size(const char *text, size_t *out, struct problem *problem);
-
 /* One cold pass on a fresh handle, then the warm ones on the same handle, each after everything was
  * freed. Running out of memory is a result; anything else that fails is a problem: -1. */
 int replay_run(const struct trace *trace, const struct replay_setup *setup, struct replay_result *out,

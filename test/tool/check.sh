@@ -60,10 +60,17 @@ expect 2 "^granary options: PYTORCH_CUDA_ALLOC_CONF: column 1: 'reclaim:' has no
 unset PYTORCH_ALLOC_CONF PYTORCH_CUDA_ALLOC_CONF
 
 expect 0 '^granary [0-9]+\.[0-9]+\.[0-9]+$' --version
-expect 0 'granary replay' --help
-expect 0 '--memory SIZE' replay --help
+for verb in explain report summary replay options; do
+    expect 0 "^  granary $verb .* [a-z]" --help
+    expect 0 "^granary $verb " "$verb" --help
+    expect 0 "^granary $verb " help "$verb"
+    "$tool" "$verb" --help >help && awk 'length > 100 {bad = 1} END {exit bad || NR < 5}' help && passed=$((passed + 1)) ||
+        { echo "tool: the help on $verb has lines of more than 100 columns" >&2; failed=$((failed + 1)); }
+done
 expect 2 'a verb is missing'
-expect 2 'no verb "mill"' mill
+expect 2 'no verb "mill"; there are: explain report ' mill
+expect 2 'no verb "mill"' help mill
+expect 2 'no option "--fast"; see granary summary --help$' summary --fast
 
 expect 0 '^good +\(default\) +sim +6 ' replay --driver sim good.trace
 expect 0 '"ops":6,"allocs":3,"oom_at":null,' replay --driver sim --json good.trace
@@ -133,7 +140,16 @@ expect 1 'failed +1.50 GiB at train/oomjobs.py:12 \(step\)' explain "$fragmented
 expect 1 'pinned by .* train/oomjobs.py:12 \(step\), in activations.py:66' explain "$fragmented"
 expect 1 'expandable_segments:False \(the job.s\) .* fails$' explain --memory 10.6GiB "$fragmented"
 expect 1 'expandable_segments:True +[0-9].* fits$' explain --memory 10.6GiB "$fragmented"
-expect 1 'advice +expandable_segments:True: ' explain "$fragmented"
+expect 1 'advice +set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; the same traffic fits on a card of 10.25 GiB$' \
+    explain "$fragmented"
+# Whether a job that did not fail would fit somewhere else.
+moe=$root/bench/traces/moe.trace.gz
+expect 0 'nothing wrong, but it does not fit on a card of 12.00 GiB$' explain --memory 12GiB "$moe"
+expect 0 'advice +use less' explain --memory 12GiB "$moe"
+expect 0 'moe.trace.gz: nothing wrong$' explain --memory 13.2GiB "$moe"
+expect 0 'nothing wrong, but it does not fit on a card of 20.20 GiB$' explain --memory 20.2GiB "$golden/gpt_varlen.pickle.gz"
+expect 0 'advice +set GRANARY_CONF=expandable_segments:True,extent_mb:2; ' explain --memory 20.2GiB "$golden/gpt_varlen.pickle.gz"
+expect 0 'PyTorch itself has no such setting$' explain --memory 20.2GiB "$golden/gpt_varlen.pickle.gz"
 expect 1 ': peak: ' explain --memory 10162MiB "$fragmented"
 expect 1 ': leak: what is allocated at train/oomjobs.py:12 \(step\), in modeling_gpt2.py:307 \(forward\) only grows$' \
     explain "$leaking"
@@ -261,6 +277,13 @@ expect 2 '-o: /no/such/place: No such' report -o /no/such/place good.trace
 expect 2 '-o: /dev/full: No space' report -o /dev/full good.trace
 same 'a report to a device removes it' test -c /dev/full
 expect 2 'no-such-file: No such file' report no-such-file
+# On a terminal: no page, and tables as wide as it is.
+if command -v script >/dev/null; then
+    script -qec "'$tool' report good.trace" /dev/null </dev/null >out
+    same 'a page goes to a terminal' grep -q 'name a file with -o' out
+    script -qec "stty cols 100; '$tool' options" /dev/null </dev/null >out
+    same 'a table is wider than its terminal' awk 'length > 101 {bad = 1} END {exit bad || NR < 30}' out
+fi
 for s in "$golden"/*.pickle.gz; do
     same "no report of $s" "$tool" report -o golden.html "$s"
     same "the report of $s is larger than a megabyte" test "$(wc -c <golden.html)" -lt 1048576

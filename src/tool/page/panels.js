@@ -208,7 +208,7 @@ const panels = (() => {
     if (list.length === 0) return;
     const most = Math.max(...list.map((r) => r.reserved));
     fill($("whatif-table"), el("table", {},
-      el("caption", {}, "The same traffic, replayed on a simulated card: what it reserves when there is room, and the smallest card on which it ends"),
+      el("caption", {}, "The same traffic on granary, replayed on a simulated card: what it reserves when there is room, and the smallest card that it fits"),
       head("Settings", ">Reserves", "", ">Smallest card", "This card"),
       el("tbody", {}, list.map((r) => el("tr", {class: r.role === "best" ? "on" : null},
         el("th", {scope: "row"}, el("code", {}, r.conf.replaceAll(",", ", ")), roles[r.role] ? el("span", {class: "quiet"}, ` ${roles[r.role]}`) : null),

@@ -193,7 +193,7 @@ option_records = $(CC) -E -P -x c src/policy/options.def \
     -D'GR_IGNORED(key,type,low,high,values,standard,sentence)=@@ignored@key@ANY@values@standard@sentence' \
     -D'GR_ALIAS(other,key)=@@alias@other@key'
 
-man: $(B)/granary-options.7 ## Make the manual page of the options from their table.
+man: $(B)/granary-options.7 ## Make the manual page of the options from their table; doc/granary.1 is that of the command.
 $(B)/granary-options.7: doc/granary-options.7 doc/options.awk src/policy/options.def $(B)/flags
 	$(call say,MAN)$(option_records) | awk -v format=man -v page=$< -f doc/options.awk > $@
 
@@ -469,8 +469,9 @@ format-check: ## Fail when a source file is not formatted.
 # ---- installing -------------------------------------------------------------------------------
 
 # The .pc file is written here, not by `all`: only now is PREFIX known for certain.
-install: all man ## Install headers, libraries, granary.pc, the tool and its page (DESTDIR, PREFIX, LIBDIR, ...).
-	$(INSTALL) -d $(DESTDIR)$(INCLUDEDIR)/granary $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(BINDIR) $(DESTDIR)$(MANDIR)/man7
+install: all man ## Install headers, libraries, granary.pc, the tool and its pages (DESTDIR, PREFIX, LIBDIR, ...).
+	$(INSTALL) -d $(DESTDIR)$(INCLUDEDIR)/granary $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(BINDIR) \
+	    $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(MANDIR)/man7
 	$(INSTALL) -m 644 include/granary/*.h $(DESTDIR)$(INCLUDEDIR)/granary
 	$(INSTALL) -m 644 $(static) $(DESTDIR)$(LIBDIR)
 	$(INSTALL) -m 755 $(shared) $(DESTDIR)$(LIBDIR)
@@ -481,6 +482,7 @@ install: all man ## Install headers, libraries, granary.pc, the tool and its pag
 	    'Cflags: -I$${includedir}' 'Libs: -L$${libdir} -lgranary' 'Libs.private: -pthread $(libs)' \
 	    > $(DESTDIR)$(LIBDIR)/pkgconfig/granary.pc
 	$(INSTALL) -m 755 $(tool) $(DESTDIR)$(BINDIR)
+	$(INSTALL) -m 644 doc/granary.1 $(DESTDIR)$(MANDIR)/man1
 	$(INSTALL) -m 644 $(B)/granary-options.7 $(DESTDIR)$(MANDIR)/man7
 
 # Both files in one folder, where granary_torch.py finds the library.
@@ -493,7 +495,7 @@ uninstall: ## Remove what install and install-torch put there.
 	rm -f $(patsubst include/%,$(DESTDIR)$(INCLUDEDIR)/%,$(wildcard include/granary/*.h)) \
 	    $(addprefix $(DESTDIR)$(LIBDIR)/,libgranary.a libgranary.so libgranary.so.$(SOVERSION) libgranary.so.$(VERSION) pkgconfig/granary.pc \
 	        granary/libgranary_torch.so granary/granary_torch.py) \
-	    $(DESTDIR)$(BINDIR)/granary $(DESTDIR)$(MANDIR)/man7/granary-options.7
+	    $(DESTDIR)$(BINDIR)/granary $(DESTDIR)$(MANDIR)/man1/granary.1 $(DESTDIR)$(MANDIR)/man7/granary-options.7
 	-@rmdir $(DESTDIR)$(INCLUDEDIR)/granary $(DESTDIR)$(LIBDIR)/granary $(DESTDIR)$(LIBDIR)/pkgconfig 2>/dev/null || true
 
 dist: ## Pack the committed files into build/granary-VERSION.tar.gz.

@@ -44,6 +44,15 @@ page=$stage$prefix/share/man/man7/granary-options.7
 for key in expandable_segments max_split_size_mb backend release_lock_on_hipmalloc; do
     grep -q "^.B.* $key" "$page" || die "the manual page lacks $key"
 done
+# Every verb, and every option that the help of a verb names, is in the manual page.
+page=$stage$prefix/share/man/man1/granary.1
+plain=$(sed -e 's/\\-/-/g' -e 's/^\.[A-Z]* *//' "$page")
+for verb in $("$stage$prefix/bin/granary" --help | sed -n 's/^  granary \([a-z]*\) .*/\1/p'); do
+    grep -q "^$verb\$" <<<"$plain" || die "the manual page lacks the verb $verb"
+    for option in $("$stage$prefix/bin/granary" "$verb" --help | grep -oE -e '--?[a-z]+' | sort -u); do
+        case $option in --*|-o) grep -qE -e "(^|[^-a-z])$option([^-a-z]|\$)" <<<"$plain" || die "the manual page lacks $option" ;; esac
+    done
+done
 test "$("$stage$prefix/bin/granary" --version)" = "granary $VERSION" || die "the tool's version differs"
 case $V in release|debug) test/lint/symbols.sh "$stage$prefix/lib/libgranary.so" >/dev/null ;; esac
 

@@ -4,15 +4,23 @@
     import granary_torch
     granary_torch.enable()          # before the first CUDA tensor
 
+or, for a program that stays as it is:
+
+    python3 -m granary_torch [--conf STRING] SCRIPT [ARGUMENT]...
+
 From then on every tensor's memory comes from granary. torch.cuda.memory_allocated and its like, memory_stats,
 memory_summary, empty_cache, set_per_process_memory_fraction, Tensor.record_stream and torch.cuda.graph go on
 working. What PyTorch allows to its own allocator only does not: torch.cuda.MemPool, torch.cuda.memory._snapshot (use
 snapshot() here), sharing of CUDA tensors between processes, and CUDA graphs made by torch.compile.
 """
 
+import argparse
 import contextlib
 import ctypes
 import os
+import runpy
+import sys
+import warnings
 
 __all__ = [
     "enable", "library", "memory_stats", "reset_peak_memory_stats", "memory_summary", "empty_cache", "snapshot",
@@ -67,6 +75,7 @@ def _load(path):
     lib.granary_torch_configure.argtypes = [ctypes.c_char_p, ctypes.c_int]
     lib.granary_torch_peers.argtypes = [ctypes.c_int]
     lib.granary_torch_peers.restype = None
+    lib.granary_torch_warning.argtypes = [ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t]
     lib.granary_torch_expect.argtypes = [ctypes.c_int, ctypes.c_void_p]
     lib.granary_torch_expect.restype = None
     lib.granary_torch_broken.argtypes = [ctypes.c_int, ctypes.c_void_p]
@@ -88,6 +97,13 @@ def _load(path):
     lib.granary_status_sentence.argtypes = [ctypes.c_int]
     lib.granary_status_sentence.restype = ctypes.c_char_p
     return lib
+
+
+def _warnings(lib):
+    text, index = ctypes.create_string_buffer(512), 0
+    while lib.granary_torch_warning(index, text, len(text)) == 0:
+        yield text.value.decode(errors="replace")
+        index += 1
 
 
 def library():
@@ -127,7 +143,8 @@ def _handle(device):
 def enable(conf=None, path=None, peers=True, _simulated=False):
     """All CUDA memory of PyTorch comes from granary from now on.
 
-    conf: options as in GRANARY_CONF ("memory_limit:20GiB,reclaim:eager"); None: the environment, as for any granary.
+    conf: options as in GRANARY_CONF ("memory_limit:20GiB,reclaim:eager"), on top of what GRANARY_CONF and, below it,
+    PYTORCH_CUDA_ALLOC_CONF say. What of them has no effect is a warning.
     path: libgranary_torch.so, when it is not beside this file.
     peers: the GPUs that a program uses may touch the memory of each other. False: nothing is copied between them, and
     memory grows faster, as it does with one GPU.
@@ -145,6 +162,8 @@ def enable(conf=None, path=None, peers=True, _simulated=False):
     if lib.granary_torch_configure(None if conf is None else conf.encode(), int(_simulated)) != 0:
         raise ValueError(lib.granary_torch_failure().decode(errors="replace"))
     lib.granary_torch_peers(int(peers))
+    for words in _warnings(lib):
+        warnings.warn(f"granary_torch: {words}", stacklevel=2)
 
     wrapper = torch.cuda.memory.CUDAPluggableAllocator(path, "granary_torch_alloc", "granary_torch_free")
     inner = wrapper._allocator
@@ -268,3 +287,39 @@ def _close():
     _originals.clear()
     _library.granary_torch_close()
     _library = _allocator = None
+
+
+def _run(program, module, arguments):
+    """The program as `python3 program arguments...` runs it, or `python3 -m module arguments...`."""
+    sys.argv = [program, *arguments]
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path[0] = os.getcwd() if module else os.path.dirname(os.path.realpath(program))
+    if module:
+        runpy.run_module(program, run_name="__main__", alter_sys=True)
+    else:
+        runpy.run_path(program, run_name="__main__")
+
+
+def _main(words=None, _simulated=False):
+    parser = argparse.ArgumentParser(
+        prog="granary_torch", allow_abbrev=False,
+        usage="python3 -m granary_torch [--conf STRING] {SCRIPT | -m MODULE} [ARGUMENT]...",
+        description="Runs a program that uses PyTorch, as it is, with all CUDA memory from granary.")
+    parser.add_argument("--conf", metavar="STRING",
+                        help="options as in GRANARY_CONF, on top of the environment; `granary options` lists them")
+    parser.add_argument("-m", dest="module", action="store_true", help="the program is a module")
+    parser.add_argument("program", help=argparse.SUPPRESS)
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    given = parser.parse_args(words)
+    if not given.module and not os.path.exists(given.program):
+        parser.error(f"there is no file {given.program}")
+    try:
+        enable(conf=given.conf, _simulated=_simulated)
+    except (ImportError, OSError, RuntimeError, ValueError) as error:
+        parser.exit(2, f"{parser.prog}: {error}\n")
+    _run(given.program, given.module, given.arguments)
+
+
+if __name__ == "__main__":
+    sys.modules["granary_torch"] = sys.modules[__name__]  # the program may import it, and is to find this one
+    _main()

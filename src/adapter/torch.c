@@ -100,6 +100,13 @@ static void join_peers(granary *g, int device) {
     }
 }
 
+/* What the environment says, and conf on top of it. */
+static int read_options(const char *conf, struct granary_options *out, struct granary_option_error *error) {
+    granary_options_init(out);
+    int status = granary_options_from_environment(out, error);
+    return status == GRANARY_OK && conf ? granary_options_parse(out, conf, "conf", error) : status;
+}
+
 static granary *open_handle(int device) {
     pthread_mutex_lock(&torch.lock);
     granary *g = atomic_load_explicit(&torch.handle[device], memory_order_relaxed);
@@ -107,11 +114,7 @@ static granary *open_handle(int device) {
         struct granary_fault fault = {.struct_size = sizeof fault};
         struct granary_option_error error;
         struct granary_options options = torch.options;
-        int status = GRANARY_OK;
-        if (!torch.configured) {
-            granary_options_init(&options);
-            status = granary_options_from_environment(&options, &error);
-        }
+        int status = torch.configured ? GRANARY_OK : read_options(NULL, &options, &error);
         options.fault = &fault;
         if (status != GRANARY_OK)
             fail(status, "granary: %s", error.text);
@@ -145,9 +148,7 @@ static granary *used_handle(int device) {
 int granary_torch_configure(const char *conf, int simulated) {
     struct granary_options options;
     struct granary_option_error error;
-    granary_options_init(&options);
-    int status = conf ? granary_options_parse(&options, conf, "conf", &error)
-                      : granary_options_from_environment(&options, &error);
+    int status = read_options(conf, &options, &error);
     if (status != GRANARY_OK) {
         fail(status, "granary: %s", error.text);
         return -1;
@@ -163,6 +164,14 @@ int granary_torch_configure(const char *conf, int simulated) {
     pthread_mutex_unlock(&torch.lock);
     if (used) fail(GRANARY_BUSY, "granary: memory has been allocated already; configure it before that");
     return used ? -1 : 0;
+}
+
+int granary_torch_warning(size_t index, char *buffer, size_t room) {
+    pthread_mutex_lock(&torch.lock);
+    struct granary_options options = torch.options;
+    bool configured = torch.configured;
+    pthread_mutex_unlock(&torch.lock);
+    return configured && granary_options_warning(&options, index, buffer, room) == GRANARY_OK ? 0 : -1;
 }
 
 void granary_torch_close(void) {
@@ -426,9 +435,11 @@ static void put_classes(struct text *t, const char *name, const struct granary_s
 
 int granary_torch_stats(int device, char *buffer, size_t room) {
     struct granary_stats s = {.struct_size = sizeof s};
+    struct granary_driver_calls calls = {.struct_size = sizeof calls};
     granary *g = granary_torch_handle(device);
     if (!g) return -1;
     int status = granary_get_stats(g, &s);
+    if (status == GRANARY_OK) status = granary_get_driver_calls(g, &calls);
     if (status != GRANARY_OK) {
         fail_call(g, status);
         return -1;
@@ -442,6 +453,10 @@ int granary_torch_stats(int device, char *buffer, size_t room) {
     put_classes(&t, "reserved_bytes", &s.reserved_bytes);
     put_classes(&t, "segment", &s.segments);
     put(&t, "num_ooms", "", s.out_of_memory);
+    put(&t, "num_alloc_retries", "", 0); /* nothing is flushed to try again */
+    put(&t, "num_device_alloc", "", (int64_t)(calls.create + calls.mem_alloc));
+    put(&t, "num_device_free", "", (int64_t)(calls.release + calls.mem_free));
+    put(&t, "num_sync_all_streams", "", (int64_t)calls.synchronize);
     put(&t, "granary.misses", "", s.misses);
     put(&t, "granary.pending_blocks", "", s.pending_blocks);
     put(&t, "granary.moved_extents", "", s.moved_extents);

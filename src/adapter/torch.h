@@ -5,7 +5,7 @@
  *      torch ── alloc, free, record_stream, reset, fraction ──> granary_torch_* ──> one handle a device
  *      torch ── begin, end, release of a graph's pool ──────>        │    └──> pools by PyTorch's ids
  *      granary_torch.py ── expect (a capture comes) ────────>  the calling thread
- *                       └─ handle, stats, failure
+ *                       └─ handle, stats, failure, warning
  *
  * A plug-in is there once for a process, so unlike the library it has a state of its own: one struct in
  * torch.c. A handle is opened when its device is first used, and stays until granary_torch_close.
@@ -57,13 +57,16 @@ GRANARY_API void granary_torch_release(int device, struct granary_torch_id id);
 
 /* ---- called by granary_torch.py ----------------------------------------------------------------- */
 
-/* Before the first use. conf: options as in GRANARY_CONF, instead of the environment; NULL: the environment.
+/* Before the first use. conf: options as in GRANARY_CONF, on top of the environment; NULL: none.
  * simulated: the devices of granary/sim.h. Returns 0, or -1 with a sentence in granary_torch_failure, and nothing is
  * changed: a bad string, or a handle is open. */
 GRANARY_API int granary_torch_configure(const char *conf, int simulated);
 /* 0: devices that are used from now on do not open their memory to those used before, nor those to them; 1, the default:
  * they do. */
 GRANARY_API void granary_torch_peers(int allow);
+/* The index-th thing that was configured and is not done, as granary_options_warning tells it. Returns 0, or -1:
+ * there are no more. */
+GRANARY_API int granary_torch_warning(size_t index, char *buffer, size_t room);
 /* 1: the next begin on this thread is a capture of this stream; 0: it is not, after all. */
 GRANARY_API void granary_torch_expect(int capture, granary_stream stream);
 /* The end of a capture of this stream has failed, after which PyTorch says neither end nor release: it ends, and its

@@ -4,85 +4,19 @@
 import ctypes
 import os
 import pickle
+import subprocess
 import sys
 import tempfile
 import threading
 import types
 import unittest
+import warnings
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 FOLDER = os.path.abspath(sys.argv.pop(1))
 sys.path.insert(0, FOLDER)
 
-
-class Id(ctypes.Structure):
-    _fields_ = [("first", ctypes.c_uint64), ("second", ctypes.c_uint64)]
-
-
-class Inner:
-    """PyTorch's allocator object: remembers the addresses of functions and calls them as PyTorch does."""
-
-    def __init__(self, alloc, free):
-        self.alloc = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p)(alloc)
-        self.free = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p)(free)
-
-    def set_record_stream_fn(self, f):
-        self.record = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(f)
-
-    def set_reset_fn(self, f):
-        self.reset = ctypes.CFUNCTYPE(None)(f)
-
-    def set_memory_fraction_fn(self, f):
-        self.fraction = ctypes.CFUNCTYPE(None, ctypes.c_double, ctypes.c_int)(f)
-
-    def set_begin_allocate_to_pool(self, f):
-        self.begin = ctypes.CFUNCTYPE(None, ctypes.c_int, Id, ctypes.c_void_p)(f)
-
-    def set_end_allocate_to_pool_fn(self, f):
-        self.end = ctypes.CFUNCTYPE(None, ctypes.c_int, Id)(f)
-
-    def set_release_pool(self, f):
-        self.release = ctypes.CFUNCTYPE(None, ctypes.c_int, Id)(f)
-
-
-class OldInner:
-    def __init__(self, alloc, free):
-        pass
-
-
-def fake_torch(inner=Inner):
-    """As much of torch as granary_torch.py touches."""
-    torch = types.ModuleType("torch")
-    torch.__version__ = "0.0"
-    torch._C = types.SimpleNamespace(_cuda_customAllocator=inner)
-    torch.device = lambda name: types.SimpleNamespace(index=int(name.split(":")[1]) if ":" in name else None)
-
-    class Allocator:
-        def __init__(self, path, alloc, free):
-            library = ctypes.CDLL(path)
-            address = lambda name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value
-            self._allocator = torch._C._cuda_customAllocator(address(alloc), address(free))
-
-    def change(allocator):
-        torch.current = allocator._allocator
-
-    class Graph:
-        def capture_begin(self, pool=Id(0, 1), mode="global"):
-            if mode == "broken":
-                raise RuntimeError("no capture")
-            torch.current.begin(0, pool, None)
-
-        def capture_end(self):
-            raise RuntimeError("it broke")  # before the allocator is told
-
-    original = lambda *_: "torch's own"
-    memory = types.SimpleNamespace(CUDAPluggableAllocator=Allocator, change_current_allocator=change,
-                                   memory_stats=original, reset_peak_memory_stats=original, memory_summary=original)
-    torch.cuda = types.SimpleNamespace(memory=memory, CUDAGraph=Graph, memory_stats=original,
-                                       reset_peak_memory_stats=original, memory_summary=original,
-                                       current_device=lambda: 0,
-                                       current_stream=lambda: types.SimpleNamespace(cuda_stream=0))
-    sys.modules["torch"] = torch
-    return torch
+from standin import Id, OldInner, fake_torch  # noqa: E402
 
 
 class Sim(ctypes.Structure):
@@ -126,6 +60,8 @@ class Case(unittest.TestCase):
         self.assertGreater(self.g.memory_stats()["reserved_bytes.all.current"], 0)
         self.g.empty_cache()
         self.assertEqual(self.g.memory_stats()["reserved_bytes.all.current"], 0)
+        self.assertEqual(stats["num_alloc_retries"], 0)
+        self.assertGreater(self.g.memory_stats()["num_device_free"], 0)
         self.assertIn("Moved memory", self.torch.cuda.memory_summary())  # a row of ours
 
     def test_a_capture_is_announced_with_its_stream_and_a_failed_one_is_forgotten(self):
@@ -191,6 +127,14 @@ class Case(unittest.TestCase):
         self.assertEqual(self.torch.cuda.memory_stats(), "torch's own")
         self.on()
 
+    def test_what_has_no_effect_is_a_warning(self):
+        with self.assertWarnsRegex(UserWarning, "max_split_size_mb has no effect"):
+            self.on("max_split_size_mb:128")
+        self.g._close()
+        with warnings.catch_warnings(record=True) as heard:
+            self.on("memory_limit:1GiB")
+        self.assertEqual(heard, [])
+
     def test_enabling_twice_is_refused(self):
         self.on()
         with self.assertRaisesRegex(RuntimeError, "already"):
@@ -212,6 +156,95 @@ class Case(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "enable"):
             self.g.memory_stats(0)
 
+
+class Program(unittest.TestCase):
+    """python3 -m granary_torch."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.write("torch.py", "import standin\nstandin.fake_torch()\n")
+        self.write("job/helper.py", "word = 'helped'\n")
+        self.write("job/train.py", PROGRAM)
+
+    def write(self, name, text):
+        path = os.path.join(self.folder.name, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w") as f:
+            f.write(text)
+
+    def run_python(self, *words, **environment):
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTORCH_", "GRANARY_"))}
+        path = os.pathsep.join([FOLDER, HERE, self.folder.name])
+        return subprocess.run([sys.executable, *words], cwd=self.folder.name, capture_output=True, text=True, check=False,
+                              env={**kept, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", **environment})
+
+    def say(self, *words, **environment):
+        done = self.run_python(*words, **environment)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout.split("\n")[:-1]
+
+    def test_a_script_runs_as_it_would_alone_and_on_granary(self):
+        alone = self.say("job/train.py", "--conf", "a b", "-m")
+        on = self.say("-m", "granary_torch", "--conf", "memory_limit:64MiB", "job/train.py", "--conf", "a b", "-m")
+        self.assertEqual(alone[-1], "off")
+        self.assertEqual(on[-1], "on")
+        self.assertEqual(on[:-1], alone[:-1])
+        self.assertEqual(alone[1], repr(["job/train.py", "--conf", "a b", "-m"]))
+
+    def test_a_module_runs_as_it_would_alone_and_on_granary(self):
+        alone = self.say("-m", "job.train", "x")
+        for way in (["-m", "granary_torch"], [os.path.join(FOLDER, "granary_torch.py")]):
+            on = self.say(*way, "-m", "job.train", "x")
+            self.assertEqual((on[:-1], alone[-1], on[-1]), (alone[:-1], "off", "on"))
+
+    def test_what_is_given_lies_on_top_of_the_environment(self):
+        self.write("take.py", "import sys, torch\ntorch.current.alloc(int(sys.argv[1]) << 20, 0, None)\nprint('had it')\n")
+        run = ("-c", "import sys, granary_torch; granary_torch._main(sys.argv[1:], _simulated=True)")
+        variables = {"PYTORCH_CUDA_ALLOC_CONF": "memory_limit:4MiB", "GRANARY_CONF": "memory_limit:32MiB"}
+        self.assertEqual(self.say(*run, "take.py", "20", **variables), ["had it"])
+        self.assertEqual(self.say(*run, "--conf", "memory_limit:64MiB", "take.py", "50", **variables), ["had it"])
+        self.assertNotIn("had it", self.run_python(*run, "take.py", "50", **variables).stdout)
+
+    def test_the_exit_status_is_that_of_the_script(self):
+        self.write("seven.py", "raise SystemExit(7)\n")
+        self.assertEqual(self.run_python("-m", "granary_torch", "seven.py").returncode, 7)
+
+    def test_wrong_use_is_said_before_anything_runs(self):
+        for words, wrong in (
+            ((), "program"),
+            (("no-such.py",), "no file no-such.py"),
+            (("--fast", "job/train.py"), "--fast"),
+            (("--conf", "reclaim:perhaps", "job/train.py"), "column 9: 'perhaps'"),
+        ):
+            done = self.run_python("-m", "granary_torch", *words)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), words)
+            self.assertIn(wrong, done.stderr)
+            self.assertNotIn("Traceback", done.stderr)
+        self.assertIn("--conf STRING", self.run_python("-m", "granary_torch", "--help").stdout)
+
+
+PROGRAM = """
+import os, pickle, sys
+import torch, granary_torch
+
+class Kept:
+    pass
+
+print(__name__)
+print(sys.argv)
+print(os.path.realpath(__file__), sys.modules["__main__"].__dict__ is globals())
+print(os.path.realpath(sys.path[0]))
+print(type(pickle.loads(pickle.dumps(Kept()))))
+if not __package__:  # a script
+    import helper
+    print(helper.word)
+try:
+    granary_torch.library()
+    print("on" if hasattr(torch, "current") else "half")
+except RuntimeError:
+    print("off")
+"""
 
 if __name__ == "__main__":
     unittest.main(verbosity=1)

@@ -69,6 +69,7 @@ START_TEST(what_is_allocated_is_freed_and_counted) {
     ck_assert_int_eq(figure(0, "allocated_bytes.small_pool.current"), 1024);
     ck_assert_int_eq(figure(0, "requested_bytes.all.current"), 3 * (long long)GR_MIB + 1000);
     ck_assert_int_eq(figure(0, "active.all.current"), 2);
+    ck_assert_int_gt(figure(0, "num_device_alloc"), figure(0, "num_device_free"));
     give(p, 0);
     give(q, 0);
     ck_assert_int_eq(figure(0, "allocated_bytes.all.current"), 0);
@@ -408,6 +409,31 @@ START_TEST(options_come_from_the_environment_when_none_are_given) {
 }
 END_TEST
 
+START_TEST(options_that_are_given_lie_on_top_of_the_environment) {
+    void *p;
+    setenv("PYTORCH_CUDA_ALLOC_CONF", "memory_limit:4MiB,expandable_segments:False", 1);
+    setenv("GRANARY_CONF", "memory_limit:6MiB", 1);
+    ck_assert_int_eq(granary_torch_configure("memory_limit:64MiB", 1), 0);
+    unsetenv("PYTORCH_CUDA_ALLOC_CONF");
+    unsetenv("GRANARY_CONF");
+    give(take(40 * GR_MIB, 0, a), 0);
+    ck_assert_int_eq(gr_torch_alloc(80 * GR_MIB, 0, a, &p), GRANARY_OVER_LIMIT);
+    ck_assert_int_eq(figure(0, "segment.all.allocated"), 1); /* a classic one */
+}
+END_TEST
+
+START_TEST(settings_without_effect_are_named_once_they_are_configured) {
+    char text[256];
+    ck_assert_int_eq(granary_torch_warning(0, text, sizeof text), -1);
+    ck_assert_int_eq(granary_torch_configure("max_split_size_mb:128", 1), 0);
+    ck_assert_int_eq(granary_torch_warning(0, text, sizeof text), 0);
+    ck_assert_msg(strncmp(text, "max_split_size_mb has no effect", 31) == 0, "%s", text);
+    ck_assert_int_eq(granary_torch_warning(1, text, sizeof text), -1);
+    granary_torch_close();
+    ck_assert_int_eq(granary_torch_warning(0, text, sizeof text), -1);
+}
+END_TEST
+
 START_TEST(configuring_after_the_first_use_is_refused) {
     give(take(1000, 0, a), 0);
     ck_assert_int_eq(granary_torch_configure("memory_limit:4MiB", 1), -1);
@@ -476,6 +502,8 @@ Suite *suite_torch(void) {
     tcase_add_test(cases, a_capture_that_broke_makes_way_for_the_next_on_its_stream);
     tcase_add_test(cases, a_bad_option_is_named_and_nothing_is_configured);
     tcase_add_test(cases, options_come_from_the_environment_when_none_are_given);
+    tcase_add_test(cases, options_that_are_given_lie_on_top_of_the_environment);
+    tcase_add_test(cases, settings_without_effect_are_named_once_they_are_configured);
     tcase_add_test(cases, configuring_after_the_first_use_is_refused);
     tcase_add_test(cases, threads_that_use_a_device_first_at_once_open_one_handle);
     tcase_add_test(cases, figures_that_do_not_fit_say_how_much_room_they_need);

@@ -210,7 +210,7 @@ struct granary_options {
     /* Written by the functions that read strings, read by those of granary/options.h. */
     unsigned char origin[GRANARY_OPTION_ROOM];
     char skipped[64];
-    unsigned unread;
+    int unread;
 };
 
 /* Fills in the defaults.  Driver: never.  Capture: allowed.  Fails: never. */
@@ -230,10 +230,10 @@ struct granary_option_error {
 GRANARY_API int granary_options_parse(struct granary_options *options, const char *string, const char *source,
                                       struct granary_option_error *error);
 
-/* Reads the first of the environment variables GRANARY_CONF, PYTORCH_CUDA_ALLOC_CONF and
- * PYTORCH_ALLOC_CONF that is set; the others are not merged. Keys of the PyTorch names that granary does
- * not know are skipped, and granary_options_warning names them. Before that, GRANARY_NO_CACHING or else
- * PYTORCH_NO_CUDA_MEMORY_CACHING, set to 1, switches caching off.
+/* Reads the environment: PYTORCH_CUDA_ALLOC_CONF, or where that is not set PYTORCH_ALLOC_CONF, whose keys that
+ * granary does not know are skipped (granary_options_warning names them); then GRANARY_CONF, which changes the
+ * keys that it names. Before both, GRANARY_NO_CACHING or else PYTORCH_NO_CUDA_MEMORY_CACHING, set to 1, switches
+ * caching off.
  * Driver: never.  Capture: allowed.  Fails: INVALID, OPTION. */
 GRANARY_API int granary_options_from_environment(struct granary_options *options,
                                                  struct granary_option_error *error);

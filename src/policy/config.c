@@ -205,22 +205,22 @@ static int read_no_caching(struct granary_options *options, struct granary_optio
 }
 
 int gr_config_from_environment(struct granary_options *options, struct granary_option_error *error) {
-    static const char *const names[] = {"GRANARY_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"};
+    const char *cuda = getenv("PYTORCH_CUDA_ALLOC_CONF"), *pytorch = getenv("PYTORCH_ALLOC_CONF"),
+               *ours = getenv("GRANARY_CONF");
     struct granary_options copy;
-    const char *string = NULL;
     int status = prepare(options, error);
     if (status != GRANARY_OK) return status;
     copy = *options;
-    copy.unread = 0;
+    copy.unread = cuda && pytorch && strcmp(cuda, pytorch) != 0;
     status = read_no_caching(&copy, error);
-    for (size_t i = 0; i < GR_COUNT(names) && status == GRANARY_OK; i++) {
-        const char *next = getenv(names[i]);
-        if (next && string && strcmp(next, string) != 0) copy.unread |= 1u << i;
-        if (!next || string) continue;
-        string = next;
-        status = parse(&copy, string, names[i], (enum gr_origin)(GR_FROM_GRANARY_CONF + i),
-                       i == 0 ? GR_CONFIG_STRICT : GR_CONFIG_LENIENT, error);
-    }
+    if (status == GRANARY_OK && cuda)
+        status = parse(&copy, cuda, "PYTORCH_CUDA_ALLOC_CONF", GR_FROM_PYTORCH_CUDA_ALLOC_CONF,
+                       GR_CONFIG_LENIENT, error);
+    else if (status == GRANARY_OK && pytorch)
+        status =
+            parse(&copy, pytorch, "PYTORCH_ALLOC_CONF", GR_FROM_PYTORCH_ALLOC_CONF, GR_CONFIG_LENIENT, error);
+    if (status == GRANARY_OK && ours)
+        status = parse(&copy, ours, "GRANARY_CONF", GR_FROM_GRANARY_CONF, GR_CONFIG_STRICT, error);
     if (status == GRANARY_OK) *options = copy;
     return status;
 }

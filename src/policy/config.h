@@ -35,9 +35,10 @@ enum gr_config_way {
 GR_MUST int gr_config_parse(struct granary_options *options, const char *string, const char *source,
                             enum gr_config_way way, struct granary_option_error *error);
 
-/* Reads the first of GRANARY_CONF, PYTORCH_CUDA_ALLOC_CONF and PYTORCH_ALLOC_CONF that is set, be it
- * to nothing; the latter two leniently. Before it, the first of GRANARY_NO_CACHING and
- * PYTORCH_NO_CUDA_MEMORY_CACHING that is set, to a boolean or nothing. */
+/* Reads the environment, each on top of what comes before it:
+ *   - the first of GRANARY_NO_CACHING and PYTORCH_NO_CUDA_MEMORY_CACHING that is set, to a boolean or nothing;
+ *   - the first of PYTORCH_CUDA_ALLOC_CONF and PYTORCH_ALLOC_CONF that is set, be it to nothing, leniently;
+ *   - GRANARY_CONF. */
 GR_MUST int gr_config_from_environment(struct granary_options *options, struct granary_option_error *error);
 
 #endif

@@ -139,19 +139,16 @@ bool gr_effective_info(const struct granary_options *options, size_t index, stru
 }
 
 bool gr_effective_warning(const struct granary_options *options, size_t index, char *text, size_t room) {
-    static const char *const variables[] = {"GRANARY_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"};
     if (options->skipped[0] && index-- == 0) {
         gr_text_put(text, room, "no option of granary, skipped: %.64s; `granary options` lists what there is",
                     options->skipped);
         return true;
     }
-    for (size_t i = 0; i < GR_COUNT(variables); i++)
-        if ((options->unread & 1u << i) && index-- == 0) {
-            gr_text_put(text, room, "%s is set to something else and was not read: %s", variables[i],
-                        "the first of GRANARY_CONF, PYTORCH_CUDA_ALLOC_CONF and "
-                        "PYTORCH_ALLOC_CONF that is set holds alone");
-            return true;
-        }
+    if (options->unread && index-- == 0) {
+        gr_text_put(text, room,
+                    "PYTORCH_ALLOC_CONF was not read: PYTORCH_CUDA_ALLOC_CONF is set, to something else");
+        return true;
+    }
     for (size_t i = 0; i < gr_option_count; i++) {
         char words[256];
         note(options, &gr_options[i], words, sizeof words);

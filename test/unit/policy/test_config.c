@@ -379,7 +379,7 @@ START_TEST(missing_arguments_are_invalid_and_no_error_struct_is_needed) {
 }
 END_TEST
 
-START_TEST(the_first_variable_that_is_set_is_read_alone) {
+START_TEST(our_own_variable_changes_what_the_first_of_pytorchs_says) {
     ck_assert_int_eq(gr_config_from_environment(&options, &error), GRANARY_OK);
     ck_assert_int_eq(options.expandable_segments, 1);
 
@@ -393,9 +393,21 @@ START_TEST(the_first_variable_that_is_set_is_read_alone) {
     ck_assert_int_eq(options.expandable_segments, 1);
     ck_assert_uint_eq(options.max_split_size, 64 * GR_MIB);
 
-    setenv("GRANARY_CONF", "", 1); /* set to nothing is set */
+    setenv("GRANARY_CONF", "reclaim:off", 1);
     gr_options_init(&options);
     ck_assert_int_eq(gr_config_from_environment(&options, &error), GRANARY_OK);
+    ck_assert_int_eq(options.reclaim, GRANARY_RECLAIM_OFF);
+    ck_assert_uint_eq(options.max_split_size, 64 * GR_MIB);
+    setenv("GRANARY_CONF", "max_split_size_mb:default", 1);
+    gr_options_init(&options);
+    ck_assert_int_eq(gr_config_from_environment(&options, &error), GRANARY_OK);
+    ck_assert_uint_eq(options.max_split_size, GRANARY_UNLIMITED);
+
+    setenv("PYTORCH_CUDA_ALLOC_CONF", "", 1); /* set to nothing is set */
+    unsetenv("GRANARY_CONF");
+    gr_options_init(&options);
+    ck_assert_int_eq(gr_config_from_environment(&options, &error), GRANARY_OK);
+    ck_assert_int_eq(options.expandable_segments, 1);
     ck_assert_uint_eq(options.max_split_size, GRANARY_UNLIMITED);
 }
 END_TEST
@@ -527,7 +539,7 @@ Suite *suite_config(void) {
     tcase_add_test(cases, numbers_outside_of_their_range_are_refused);
     tcase_add_test(cases, what_follows_a_number_is_refused);
     tcase_add_test(cases, missing_arguments_are_invalid_and_no_error_struct_is_needed);
-    tcase_add_test(cases, the_first_variable_that_is_set_is_read_alone);
+    tcase_add_test(cases, our_own_variable_changes_what_the_first_of_pytorchs_says);
     tcase_add_test(cases, our_own_variable_is_strict_and_errors_name_the_variable);
     tcase_add_test(cases, caching_is_switched_off_by_a_variable_of_its_own);
     tcase_add_test(cases, any_string_is_taken_or_refused_whole);

@@ -106,6 +106,12 @@ START_TEST(an_origin_is_the_default_the_program_a_string_or_a_variable) {
     setenv("GRANARY_CONF", "max_split_size_mb:64", 1);
     ck_assert_int_eq(gr_config_from_environment(&options, &error), GRANARY_OK);
     check_value("max_split_size_mb", "64", "GRANARY_CONF");
+    setup();
+    setenv("GRANARY_CONF", "max_split_size_mb:64", 1);
+    setenv("PYTORCH_ALLOC_CONF", "max_split_size_mb:32,roundup_power2_divisions:4", 1);
+    ck_assert_int_eq(gr_config_from_environment(&options, &error), GRANARY_OK);
+    check_value("max_split_size_mb", "64", "GRANARY_CONF");
+    check_value("roundup_power2_divisions", "4", "PYTORCH_ALLOC_CONF");
 }
 END_TEST
 
@@ -179,7 +185,7 @@ START_TEST(variables_that_were_not_read_are_named) {
     setenv("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:False", 1);
     ck_assert_int_eq(gr_config_from_environment(&options, &error), GRANARY_OK);
     check_value("expandable_segments", "False", "PYTORCH_CUDA_ALLOC_CONF");
-    check_warned("PYTORCH_ALLOC_CONF is set to something else and was not read");
+    check_warned("PYTORCH_ALLOC_CONF was not read: PYTORCH_CUDA_ALLOC_CONF is set, to something else");
     setenv("PYTORCH_ALLOC_CONF", "expandable_segments:False", 1); /* the same: nothing to say */
     ck_assert_int_eq(gr_config_from_environment(&options, &error), GRANARY_OK);
     ck_assert_str_eq(warnings(), "");

@@ -260,7 +260,15 @@ def manage(kind):
     return out
 
 
-JOBS = [train, streams, graph, callables, broken, shortage, backward, manage, peers, pair]
+def unchanged(kind):
+    """A program that names no allocator."""
+    torch = start("as it is" if kind == "granary" else kind)  # by `granary_torch.py PROGRAM`: see main
+    kept = [torch.full((n << 16,), float(n), device="cuda") for n in range(1, 40)]
+    return {"sum": sum(x.sum().item() for x in kept), "held": torch.cuda.memory_allocated() > 0,
+            "_on": "granary.misses" in torch.cuda.memory_stats()}
+
+
+JOBS = [train, streams, graph, callables, broken, shortage, backward, manage, unchanged, peers, pair]
 
 
 def main():
@@ -281,8 +289,10 @@ def main():
 
     for job in [job for job in JOBS if job.__name__ in sys.argv[2:] or len(sys.argv) == 2]:
         for kind in ("expandable", "granary") if job is not train else ("classic", "expandable", "granary"):
-            done = subprocess.run([sys.executable, __file__, sys.argv[1], "--job", job.__name__, kind], capture_output=True,
-                                  text=True, timeout=120)
+            program = [__file__, sys.argv[1], "--job", job.__name__, kind]
+            if job is unchanged and kind == "granary":
+                program.insert(0, os.path.join(sys.argv[1], "granary_torch.py"))
+            done = subprocess.run([sys.executable, *program], capture_output=True, text=True, timeout=120)
             last = done.stdout.strip().splitlines()[-1:] or [""]
             try:
                 results[job.__name__, kind] = json.loads(last[0])
@@ -303,6 +313,8 @@ def main():
         check(private("manage", "_events"), "a snapshot has events with Python stacks")
     if private("peers", "_pending") is not None:
         check(private("peers", "_pending") == 0, "a block that a stream of the other GPU used is free again")
+    if ("unchanged", "granary") in results:
+        check(private("unchanged", "_on"), "a program runs on granary as it is")
     if ("broken", "granary") in results:
         check(private("broken", "_given"), "after a capture that broke memory is given back")
 

@@ -105,7 +105,7 @@ first := $(filter deps,$(MAKECMDGOALS))
 .SECONDARY:
 .PHONY: all lib tool torch torch-check gpu-torch man deps bench bench-programs bench-latency bench-growth bench-capture bench-peer bench-peer-programs guard \
         check test unit prop soak mutants model fault fuzz fuzz-corpus abi tool-check page-check doc-check check-install snapshot-check gpu-check gpu-history gpu-programs asan ubsan \
-        tsan valgrind cov lint layers lint-size lint-ledger lint-options lint-mutants lint-symbols lint-cppcheck format format-check \
+        tsan valgrind cov lint layers lint-size lint-ledger lint-options lint-mutants lint-manual lint-symbols lint-cppcheck format format-check \
         install install-torch uninstall clean dist help FORCE
 
 # ---- building ---------------------------------------------------------------------------------
@@ -430,7 +430,7 @@ cov: ## Run the tests with coverage; the table goes to build/cov/coverage.txt.
 
 # ---- rules of the house -----------------------------------------------------------------------
 
-lint: layers lint-size lint-ledger lint-options lint-mutants lint-symbols format-check lint-cppcheck ## Check every rule of CONTRIBUTING.md that a program can check.
+lint: layers lint-size lint-ledger lint-options lint-mutants lint-manual lint-symbols format-check lint-cppcheck ## Check every rule of CONTRIBUTING.md that a program can check.
 
 layers: ## Check that includes follow src/LAYERS.
 	@awk -f test/lint/layers.awk src/LAYERS $(call files,src,%.c %.h %.def)
@@ -450,6 +450,10 @@ lint-options:
 
 lint-mutants: ## Every mutant fits the code that it is to break.
 	@test/mutation/fit.sh
+
+# sim.h is not of a driver but is one.
+lint-manual: ## Every public function says what driver work it does, whether a capture allows it, how it fails.
+	@awk -f test/lint/manual.awk $(filter-out %/sim.h,$(wildcard include/granary/*.h))
 
 lint-symbols: $(shared)
 	@test/lint/symbols.sh $(shared)

@@ -23,12 +23,22 @@
  * granary_free is called, without any synchronisation: freed memory is handed out again in the
  * order of its stream.
  *
- * Threads. Every function may be called from any thread at any time, but not from a signal handler, and granary_close must
- * be the last call on a handle. Hits of different pools do not meet; a miss holds the handle's miss
- * lock but lets hits of all pools through.
+ * Threads. Every function may be called from any thread at any time, but not from a signal handler, and
+ * granary_close must be the last call on a handle. Hits on different streams do not meet; a miss holds
+ * the handle's miss lock but lets hits on all streams through. A handle belongs to the process that opened it:
+ * after fork(2) the child must not use it.
  *
- * Errors. Functions return GRANARY_OK or a negative code; a failed call changes nothing. The words
- * behind the last failure, with the value that was wrong, are read with granary_last_fault.
+ * Structures that begin with struct_size are set up before they are passed, by their _init function where
+ * there is one and else with `= {.struct_size = sizeof x}`. Those of an older header are smaller, and are
+ * filled in as far as they go.
+ *
+ * Ownership. Texts and structures that are passed are copied, but for the function and context of a scope,
+ * a callback or a writer, which are used until it is removed or returns. Pointers to text that are returned
+ * are static.
+ *
+ * Errors. Functions return GRANARY_OK or a negative code; a failed call changes nothing. INVALID also
+ * stands for a handle or an out-parameter that is NULL. The words behind the last failure, with the value
+ * that was wrong, are read with granary_last_fault.
  *
  * Each comment ends with three facts that users of a GPU allocator need:
  *   Driver:  whether the call may enter the CUDA driver (never, on a miss, always);
@@ -122,12 +132,13 @@ enum granary_capture_reuse { GRANARY_REUSE_OFF = 0, GRANARY_REUSE_STREAM = 1, GR
  * follows on that stream comes after. */
 enum granary_capture_marker { GRANARY_MARKER_TERMINALS = 0, GRANARY_MARKER_EMPTY_NODE = 1 };
 
-/* When idle memory of other places is moved to serve a request. OFF: never, not even before failing.
- * PRESSURE: before failing, and before more is held than is or ever was in use at once and a margin.
- * What moves earns the margin: half as many bytes as were ever moved, up to a 36th of what is in use, less
- * as the limit comes near, or 60 MiB where that is more; and a quarter of what moves while moving takes more than a
- * hundredth of the time, up to a quarter of what is in use and an eighth of what is free. EAGER: before any new memory is made, all of
- * which comes in granules of 2 MiB, whatever extent_bytes says. */
+/* When idle memory of other places is moved to serve a request, in place of new memory from the driver.
+ * OFF: never, not even before failing.
+ * PRESSURE: before failing, and before more is held than the most that ever was in use at once, and a margin.
+ * What moves earns the margin: half of what ever moved, up to a 36th of what is in use (60 MiB where that
+ * is more), less as the limit comes near; and, while moving takes more than a hundredth of the time, a
+ * quarter of what moves, up to a quarter of what is in use and an eighth of what is free.
+ * EAGER: before any new memory is made; all of it comes in granules of 2 MiB, whatever extent_bytes says. */
 enum granary_reclaim { GRANARY_RECLAIM_OFF = 0, GRANARY_RECLAIM_PRESSURE = 1, GRANARY_RECLAIM_EAGER = 2 };
 
 /* What is remembered of the past (granary/history.h). OFF: nothing. STATE: who asked for each block that is
@@ -164,18 +175,20 @@ struct granary_reserve_class {
 
 enum { GRANARY_SIZE_INTERVALS = 16, GRANARY_OPTION_ROOM = 48 };
 
-/* What a handle is opened with. Set it up with granary_options_init, change what you need. doc/options.md says
- * more about each; granary/options.h lists them with values and origins, and changes those of an open handle. */
+/* What a handle is opened with. Set it up with granary_options_init, change what you need. doc/options.md
+ * says more about each; granary/options.h lists them with values and origins, and changes those of an open
+ * handle. */
 struct granary_options {
     size_t struct_size;         /* sizeof (struct granary_options), set by granary_options_init */
     enum granary_driver driver; /* default: CUDA */
-    int expandable_segments; /* 1 (default): where the device supports it; 0: classic segments, one cuMemAlloc each */
+    /* 1 (default): where the device supports them; 0: classic segments, one cuMemAlloc each */
+    int expandable_segments;
     int strict; /* 1: opening fails when expandable segments are asked for and cannot be had. default 0 */
     size_t limit_bytes; /* physical memory this handle may hold. default GRANARY_UNLIMITED */
-    double
-        limit_fraction; /* the same as a fraction of the device's memory, from 0 to 1 (no limit); the lower limit holds. default 1 */
-    size_t
-        max_split_size; /* classic only: blocks of this size or more are not split. default GRANARY_UNLIMITED */
+    /* The same as a fraction of the device's memory, 0 to 1 (no limit); the lower limit holds. default 1 */
+    double limit_fraction;
+    /* Classic only: blocks of this size or more are not split. default GRANARY_UNLIMITED */
+    size_t max_split_size;
     size_t handle_cache_bytes; /* released physical memory kept for reuse, at most. default 0 */
     int reclaim;               /* enum granary_reclaim, default GRANARY_RECLAIM_PRESSURE */
     /* usual size of physical allocations; on a card with room they are larger, near the limit smaller. Below
@@ -188,9 +201,9 @@ struct granary_options {
     int history;                 /* enum granary_history_level, from the start. default OFF */
     int history_stacks;          /* sum of enum granary_stacks. default GRANARY_STACKS_ALL */
     size_t history_entries;      /* events kept. default 100000 */
-    const char
-        *oom_snapshot; /* file for a snapshot at out-of-memory, see granary/history.h. default NULL, and
-                                    then the environment variable GRANARY_OOM_SNAPSHOT */
+    /* File for a snapshot at out-of-memory, see granary/history.h. default NULL: the environment variable
+     * GRANARY_OOM_SNAPSHOT says it */
+    const char *oom_snapshot;
     /* At a miss, while more than this part of the limit (without one: of the device's memory) is held,
      * idle memory of large blocks is given back, the longest unused first. 0 (default): never */
     double garbage_collection_threshold;
@@ -198,9 +211,10 @@ struct granary_options {
     /* Requests of [2^(20+i), 2^(21+i)) bytes, with i 0 also all below, are rounded up to a multiple of their
      * power of two divided by [i], itself a power of two. 0 (default) or 1: to multiples of 512 */
     uint32_t roundup_power2_divisions[GRANARY_SIZE_INTERVALS];
-    size_t large_segment_size;     /* classic segments for requests from 1 to 10 MiB. default 20 MiB */
-    size_t max_non_split_rounding; /* classic only: what is not split serves requests that are smaller by less
-                                       than this. 0 (default): large_segment_size */
+    size_t large_segment_size; /* classic segments for requests from 1 to 10 MiB. default 20 MiB */
+    /* Classic only: what is not split serves requests that are smaller by less than this. 0 (default):
+     * large_segment_size */
+    size_t max_non_split_rounding;
     /* A thread gives back what is held beyond so many bytes and known to be idle. Streams must then be
      * announced before they are destroyed, at the end of the program too. Default GRANARY_UNLIMITED: none */
     size_t trim_above;
@@ -230,10 +244,10 @@ struct granary_option_error {
 GRANARY_API int granary_options_parse(struct granary_options *options, const char *string, const char *source,
                                       struct granary_option_error *error);
 
-/* Reads the environment: PYTORCH_CUDA_ALLOC_CONF, or where that is not set PYTORCH_ALLOC_CONF, whose keys that
- * granary does not know are skipped (granary_options_warning names them); then GRANARY_CONF, which changes the
- * keys that it names. Before both, GRANARY_NO_CACHING or else PYTORCH_NO_CUDA_MEMORY_CACHING, set to 1, switches
- * caching off.
+/* Reads the environment: PYTORCH_CUDA_ALLOC_CONF, or where that is not set PYTORCH_ALLOC_CONF, whose keys
+ * that granary does not know are skipped (granary_options_warning names them); then GRANARY_CONF, which
+ * changes the keys that it names. Before both, GRANARY_NO_CACHING or else PYTORCH_NO_CUDA_MEMORY_CACHING,
+ * set to 1, switches caching off.
  * Driver: never.  Capture: allowed.  Fails: INVALID, OPTION. */
 GRANARY_API int granary_options_from_environment(struct granary_options *options,
                                                  struct granary_option_error *error);
@@ -242,12 +256,13 @@ GRANARY_API int granary_options_from_environment(struct granary_options *options
  * The primary context of the device is retained until granary_close. On failure *out is NULL and
  * the words are in options->fault.
  * Driver: always.  Capture: refused by the driver in some modes; open before capturing.
- * Fails: INVALID, OPTION, HOST_MEMORY, NO_DRIVER, STUB_DRIVER, OLD_DRIVER, NO_DEVICE, UNSUPPORTED (strict), DRIVER. */
+ * Fails: INVALID, OPTION, HOST_MEMORY, NO_DRIVER, STUB_DRIVER, OLD_DRIVER, NO_DEVICE, UNSUPPORTED (strict),
+ * DRIVER. */
 GRANARY_API int granary_open(int device, const struct granary_options *options, granary **out);
 
 /* Gives everything back, live blocks too, and waits for the device before it does. NULL is allowed. In a forked
  * child, which has no CUDA, it frees host memory alone; other calls that need the driver answer LOST there.
- * Driver: always.  Capture: refused.  Fails: never. */
+ * Driver: always.  Capture: not before every capture has ended.  Fails: never. */
 GRANARY_API void granary_close(granary *g);
 
 /* What the device and driver turned out to be. */
@@ -270,7 +285,8 @@ GRANARY_API int granary_get_facts(granary *g, struct granary_facts *out);
 /* Allocates size bytes for use on stream. The address is a multiple of 512. A size of 0 gives NULL
  * and GRANARY_OK. On failure *out is NULL.
  * Driver: on a miss.  Capture: allowed.
- * Fails: INVALID, OUT_OF_MEMORY, OVER_LIMIT, ADDRESS_SPACE, HOST_MEMORY, DRIVER, LOST. */
+ * Fails: INVALID (also a size that no device could hold), OUT_OF_MEMORY, OVER_LIMIT, ADDRESS_SPACE,
+ * HOST_MEMORY, DRIVER, LOST. */
 GRANARY_API int granary_alloc(granary *g, size_t size, granary_stream stream, void **out);
 
 /* Frees a block, from any thread, in the order of the stream it was allocated on. NULL is allowed.
@@ -285,16 +301,17 @@ GRANARY_API int granary_free(granary *g, void *ptr);
  * fine and do nothing. The stream may be one of another device or context (granary_allow_peer). Call it on a
  * thread's default stream (handle 2) from that thread only.
  * Driver: always (an event is made ready, so that freeing cannot fail).  Capture: allowed.
- * Fails: INVALID, UNKNOWN_POINTER, WRONG_CAPTURE, OUT_OF_MEMORY (for the event), HOST_MEMORY, DRIVER, LOST. */
+ * Fails: INVALID, UNKNOWN_POINTER, WRONG_CAPTURE, OUT_OF_MEMORY (for the event), HOST_MEMORY, DRIVER,
+ * LOST. */
 GRANARY_API int granary_record_stream(granary *g, void *ptr, granary_stream stream);
 
 /* The size of a live block as it was rounded up: what may be used.
  * Driver: never.  Capture: allowed.  Fails: INVALID, UNKNOWN_POINTER. */
 GRANARY_API int granary_size_of(granary *g, const void *ptr, size_t *out);
 
-/* Gives idle memory back to the driver until at most keep_bytes are reserved, or all of it with 0. The addresses of a
- * stream's pool stay reserved, which holds no memory, while half of the address space of the handle is left.
- * Waits for the streams that own it. released may be NULL.
+/* Gives idle memory back to the driver until at most keep_bytes are reserved, or all of it with 0. The
+ * addresses of a stream's pool stay reserved, which holds no memory, while half of the address space of
+ * the handle is left. Waits for the streams that own it. released, which may be NULL, gets how many bytes.
  * Driver: always.  Capture: refused (BUSY).  Fails: INVALID, BUSY, DRIVER, LOST. */
 GRANARY_API int granary_trim(granary *g, size_t keep_bytes, size_t *released);
 
@@ -357,11 +374,11 @@ GRANARY_API int granary_scope_begin(granary *g, granary_pool pool, granary_strea
                                     granary_scope *out);
 GRANARY_API int granary_scope_end(granary *g, granary_scope scope);
 
-/* A capture of stream into a graph, allocating from a private pool. begin comes before cuStreamBeginCapture, end after
- * cuStreamEndCapture, whether or not that succeeded. In between, allocations on every stream that is
- * part of the capture come from pool, the handle asks the driver about no event, synchronises nothing
- * and unmaps nothing, on any thread, and what cannot be told without is put off until the end.
- * Several captures may be open, also into one pool.
+/* A capture of stream into a graph, allocating from a private pool, which is not 0. begin comes before
+ * cuStreamBeginCapture, end after cuStreamEndCapture, whether or not that succeeded. In between,
+ * allocations on every stream that is part of the capture come from pool, the handle asks the driver about
+ * no event, synchronises nothing and unmaps nothing, on any thread, and what cannot be told without is put
+ * off until the end. Several captures may be open, also into one pool.
  * Driver: end may record events.  Capture: that is what they are for.
  * Fails: INVALID, UNKNOWN_POOL, HOST_MEMORY, UNSUPPORTED (driver before 12.3);
  * end: INVALID, BUSY while the stream is still being captured. */
@@ -467,8 +484,8 @@ struct granary_shortfall_stream {
 
 /* Who holds live memory, by tag or stack; known while history is recorded. */
 struct granary_holder {
-    char name
-        [96]; /* the tag; or the innermost frames, "f (file.c:12) < g (file.c:34)", cut to fit. "": not known */
+    /* The tag; or the innermost frames, "f (file.c:12) < g (file.c:34)", cut to fit. "": not known */
+    char name[96];
     size_t bytes, blocks;
 };
 
@@ -518,8 +535,8 @@ struct granary_shortfall {
     struct granary_holder holders[4]; /* the largest first; those that are not known have no bytes */
 };
 
-/* The last failure on this handle: which call, what was wrong, and for a driver refusal the entry
- * point and its code. shortfall is filled in for OUT_OF_MEMORY, OVER_LIMIT and ADDRESS_SPACE of an
+/* The last failure on this handle, of whichever thread: which call, what was wrong, and for a driver refusal
+ * the entry point and its code. shortfall is filled in for OUT_OF_MEMORY, OVER_LIMIT and ADDRESS_SPACE of an
  * allocation. */
 struct granary_fault {
     size_t struct_size;
@@ -569,8 +586,9 @@ GRANARY_API int granary_explain(const struct granary_shortfall *shortfall, char 
  * next time on. One that another thread is calling may still be under way when granary_callback_remove
  * returns.
  * A relief is called at a miss, before memory is taken from the driver or from elsewhere: it may free
- * what the program keeps for later, and returns whether it has freed anything. An observer is called
- * when an allocation has failed for want of memory, before granary_alloc returns.
+ * what the program keeps for later, and returns whether it has freed anything; the pool is searched again
+ * in either case. An observer is called when an allocation has failed for want of memory, before
+ * granary_alloc returns; its shortfall lives until it returns.
  * Driver: never.  Capture: allowed.  Fails: INVALID, HOST_MEMORY. */
 typedef uint64_t granary_callback;
 typedef int (*granary_relief)(granary *g, size_t size, granary_stream stream, void *context);

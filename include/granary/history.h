@@ -19,8 +19,7 @@ extern "C" {
 
 /* ---- history ------------------------------------------------------------------------------ */
 
-/* How history is kept. With events a cached allocation and its free cost about twice what they do without; a
- * stack costs what its frames do. */
+/* How history is kept. An event costs some tens of nanoseconds, a stack what its frames do. */
 struct granary_history_options {
     size_t struct_size; /* sizeof (struct granary_history_options), set by granary_history_options_init */
     int level;          /* enum granary_history_level. default ALL */
@@ -56,8 +55,9 @@ GRANARY_API int granary_get_history(granary *g, struct granary_history *out);
 
 /* What the calling thread says about the blocks it allocates, for all handles: a tag (what the memory
  * is for: "activations") and any text. Both go into events, the tag also into what is known of a
- * live block. "" for none. previous (may be NULL) receives the words before, to put them back; it may be the
- * place of the words. At most GRANARY_TAG_ROOM and GRANARY_METADATA_ROOM bytes with the end; a handle tells 4095 tags apart.
+ * live block. "" for none. previous (may be NULL) receives the words before, to put them back; it may be
+ * the place of the words. At most GRANARY_TAG_ROOM and GRANARY_METADATA_ROOM bytes with the end; a handle
+ * tells 4095 tags apart.
  * Driver: never.  Capture: allowed.  Fails: INVALID (NULL, or too long). */
 #define GRANARY_TAG_ROOM 64
 #define GRANARY_METADATA_ROOM 256
@@ -100,8 +100,8 @@ GRANARY_API int granary_snapshot(granary *g, enum granary_format format, granary
 GRANARY_API int granary_snapshot_file(granary *g, enum granary_format format, const char *path);
 
 /* The table of PyTorch's memory_summary, and below it what granary counts more. room: at least
- * GRANARY_SUMMARY_ROOM. abbreviated 1: only the rows for both classes together. Of memory and allocations that are not
- * releasable or oversize, which exist in classic segments only, the current value stands for the peak.
+ * GRANARY_SUMMARY_ROOM. abbreviated 1: only the rows for both classes together. Of what is not releasable
+ * or oversize, which exists in classic segments only, the current value stands for the peak.
  * Driver: asks events while blocks are pending.  Capture: allowed.  Fails: INVALID. */
 #define GRANARY_SUMMARY_ROOM 8192
 GRANARY_API int granary_summary(granary *g, int abbreviated, char *buffer, size_t room);

@@ -60,8 +60,8 @@ GRANARY_API int granary_get_options(granary *g, struct granary_options *out);
  * made from now on follows the change. Keys that are fixed at opening are refused, at their column. With
  * expandable_segments switched, blocks of the other kind stay valid; their free memory waits for the switch
  * back, or is given back when memory is short. error may be NULL.
- * Driver: only to give back what a smaller handle_cache has no room for.  Capture: allowed.  Fails: INVALID, OPTION, UNSUPPORTED: the device has no expandable
- * segments. */
+ * Driver: only to give back what a smaller handle_cache has no room for.  Capture: allowed.
+ * Fails: INVALID, OPTION, UNSUPPORTED: the device has no expandable segments. */
 GRANARY_API int granary_update_options(granary *g, const char *string, struct granary_option_error *error);
 
 /* push remembers the settings and then updates them; pop brings back, exactly, those that the last push

@@ -61,6 +61,13 @@ static int __attribute__((format(printf, 2, 3))) fail(int status, const char *fo
     return status;
 }
 
+/* What the environment says, and conf on top of it. */
+static int read_options(const char *conf, struct granary_options *out, struct granary_option_error *error) {
+    granary_options_init(out);
+    int status = granary_options_from_environment(out, error);
+    return status == GRANARY_OK && conf ? granary_options_parse(out, conf, "conf", error) : status;
+}
+
 /* What went wrong in a call on the handle. Programs look for "CUDA out of memory" in what PyTorch throws. */
 static int fail_call(granary *g, int status) {
     struct granary_fault fault = {.struct_size = sizeof fault};
@@ -98,13 +105,6 @@ static void join_peers(granary *g, int device) {
         allow(g, d);
         allow(other, device);
     }
-}
-
-/* What the environment says, and conf on top of it. */
-static int read_options(const char *conf, struct granary_options *out, struct granary_option_error *error) {
-    granary_options_init(out);
-    int status = granary_options_from_environment(out, error);
-    return status == GRANARY_OK && conf ? granary_options_parse(out, conf, "conf", error) : status;
 }
 
 static granary *open_handle(int device) {

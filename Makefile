@@ -451,7 +451,7 @@ lint-options:
 lint-mutants: ## Every mutant fits the code that it is to break.
 	@test/mutation/fit.sh
 
-# sim.h is not of a driver but is one.
+# sim.h uses no driver: it stands for one.
 lint-manual: ## Every public function says what driver work it does, whether a capture allows it, how it fails.
 	@awk -f test/lint/manual.awk $(filter-out %/sim.h,$(wildcard include/granary/*.h))
 

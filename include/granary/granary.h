@@ -26,7 +26,7 @@
  * Threads. Every function may be called from any thread at any time, but not from a signal handler, and
  * granary_close must be the last call on a handle. Hits on different streams do not meet; a miss holds
  * the handle's miss lock but lets hits on all streams through. A handle belongs to the process that opened it:
- * after fork(2) the child must not use it.
+ * after fork(2) the child may close it, and no more.
  *
  * Structures that begin with struct_size are set up before they are passed, by their _init function where
  * there is one and else with `= {.struct_size = sizeof x}`. Those of an older header are smaller, and are

@@ -38,98 +38,129 @@ static bool enough_idle(granary *g, struct gr_request *r, size_t missing) {
     return missing <= cached || gr_reclaim_possible(g, missing - cached) >= missing - cached;
 }
 
-static void append(struct gr_list *loose, struct gr_extent *extent, size_t *need) {
-    gr_list_append(loose, &extent->link);
-    *need -= extent->granules;
+/* Extents for one hole, while they are gathered. */
+struct supply {
+    struct gr_request *request;
+    struct gr_list *loose;  /* where they go */
+    size_t need, whole;     /* granules: to come, in all */
+    size_t most, watermark; /* bytes that may be held; beyond which idle memory goes first */
+    bool idle;              /* there may be idle memory to take */
+    bool begun;             /* some was taken */
+    bool asked;             /* whether it suffices, and it does */
+};
+
+static struct supply supply_of(granary *g, struct gr_request *r, size_t need, struct gr_list *loose) {
+    const size_t granule = g->extents.granule;
+    struct supply s = {.request = r,
+                       .loose = loose,
+                       .need = need,
+                       .whole = need,
+                       .most = gr_min(g->limit, g->driver.facts.total_bytes)};
+    struct gr_need known = {.missing = need * granule,
+                            .moved = (size_t)g->ledger.moved_bytes,
+                            .restless = g->restless,
+                            .limit = s.most};
+    known.peak = gr_ledger_active(&g->ledger, &known.active, &known.given);
+    s.watermark = gr_backing_watermark(&known);
+    /* A request that cannot be met, but for two granules at its edges, disturbs nothing. */
+    s.idle = known.active + (need - gr_min(need, 2)) * granule <= s.most;
+    return s;
+}
+
+static void append(struct supply *s, struct gr_extent *extent) {
+    gr_list_append(s->loose, &extent->link);
+    s->need -= extent->granules;
+}
+
+static bool take_cached(granary *g, struct supply *s) {
+    struct gr_extent *extent = gr_extents_take_cached(&g->extents, s->need);
+    if (extent) append(s, extent);
+    return extent != NULL;
 }
 
 /* Takes idle memory: what fits the need goes to loose, what is too big is released to make room. */
-static bool move_idle(granary *g, struct gr_request *r, size_t *need, bool may_wait, struct gr_list *loose) {
-    struct gr_pool *pool = r->pool;
+static bool move_idle(granary *g, struct supply *s, bool may_wait) {
+    struct gr_pool *pool = s->request->pool;
     struct gr_list taken;
-    const size_t before = *need;
+    const size_t before = s->need;
     const uint64_t began = gr_clock_ns();
     gr_list_init(&taken);
-    if (gr_reclaim_take(g, pool, *need, may_wait, &taken) == 0) return false;
+    if (gr_reclaim_take(g, pool, s->need, may_wait, &taken) == 0) return false;
     while (!gr_list_empty(&taken)) {
         struct gr_extent *extent = GR_CONTAINER(taken.next, struct gr_extent, link);
         gr_list_remove(&extent->link);
         gr_ledger_move(&g->ledger, &pool->tally, extent->granules * g->extents.granule);
-        if (extent->granules <= *need)
-            append(loose, extent, need);
+        if (extent->granules <= s->need)
+            append(s, extent);
         else
             gr_extents_release(&g->extents, extent);
     }
-    r->moved += before - *need;
-    r->moving_ns += gr_clock_ns() - began;
+    s->request->moved += before - s->need;
+    s->request->moving_ns += gr_clock_ns() - began;
     return true;
 }
 
 /* Is idle memory to be taken before more is made? When memory is short, a request that has begun goes on, so
  * that what it finds too big comes back in granules. */
-static bool moves_first(const granary *g, size_t missing, size_t watermark, size_t most, bool begun) {
+static bool moves_first(const granary *g, const struct supply *s) {
     if (g->reclaim != GRANARY_RECLAIM_PRESSURE) return g->reclaim == GRANARY_RECLAIM_EAGER;
     size_t held = gr_heap_held(g);
-    return held + missing > watermark || (begun && gr_backing_short(held, most));
+    return held + s->need * g->extents.granule > s->watermark ||
+           (s->begun && gr_backing_short(held, s->most));
+}
+
+static bool move_first(granary *g, struct supply *s) {
+    if (!s->idle || !moves_first(g, s)) return false;
+    s->idle = move_idle(g, s, false);
+    s->begun |= s->idle;
+    return s->idle;
+}
+
+/* One extent more, by the driver. *found: what the device still has, for one that was refused. */
+static int make(granary *g, struct supply *s, size_t *found) {
+    const struct gr_backing backing = {.need = gr_min(s->need, granules_of(g, gr_growth_room(g))),
+                                       .whole = s->whole,
+                                       .held = g->extents.held,
+                                       .limit = granules_of(g, s->most),
+                                       .usual = g->extent,
+                                       .class = s->request->pool->class,
+                                       .peers = g->driver.peers.count > 1};
+    struct gr_extent *extent;
+    *found = 0;
+    if (backing.need == 0) return GRANARY_OVER_LIMIT;
+    if (!gr_extents_reserve(&g->extents, 1)) return GRANARY_HOST_MEMORY;
+    size_t want = gr_backing_next(&backing);
+    gr_growth_try(s->request, GRANARY_RUNG_GROW);
+    int status = gr_extents_get(&g->extents, want, &extent);
+    if (status == GRANARY_OK) append(s, extent);
+    if (status != GRANARY_OUT_OF_MEMORY) return status;
+    *found = gr_growth_device_free(g);
+    if (*found >= want * g->extents.granule) *found = 0; /* says it has, and gives none */
+    return status;
+}
+
+/* What is cached or idle makes room, when there is enough of it. */
+static bool make_room(granary *g, struct supply *s, size_t found) {
+    const size_t missing = s->need * g->extents.granule;
+    if (g->reject_early) return false;
+    if (!s->asked && !enough_idle(g, s->request, missing - gr_min(missing, found))) return false;
+    s->asked = true;
+    if (g->extents.cached == 0) return move_idle(g, s, !s->request->fits);
+    gr_extents_flush(&g->extents, g->extents.cached - gr_min(g->extents.cached, s->need));
+    return true;
 }
 
 /* Adds extents of exactly `need` granules to loose. */
 static int supply(granary *g, struct gr_request *r, size_t need, struct gr_list *loose) {
-    struct gr_pool *pool = r->pool;
-    const size_t granule = g->extents.granule, whole = need;
-    const size_t most = gr_min(g->limit, g->driver.facts.total_bytes);
-    struct gr_need known = {.missing = need * granule,
-                            .moved = (size_t)g->ledger.moved_bytes,
-                            .restless = g->restless,
-                            .limit = most};
-    known.peak = gr_ledger_active(&g->ledger, &known.active, &known.given);
-    const size_t watermark = gr_backing_watermark(&known);
-    /* A request that cannot be met, but for two granules at its edges, disturbs nothing. */
-    bool idle = known.active + (need - gr_min(need, 2)) * granule <= most; /* is there any to take? */
-    bool begun = false;                                                    /* whether some was taken */
-    bool asked = false;                                                    /* whether it suffices */
+    struct supply s = supply_of(g, r, need, loose);
     if (g->extents.cached > 0) gr_growth_try(r, GRANARY_RUNG_CACHE);
-    while (need > 0) {
-        struct gr_extent *extent = gr_extents_take_cached(&g->extents, need);
-        if (extent) {
-            append(loose, extent, &need);
-            continue;
-        }
-        if (idle && moves_first(g, need * granule, watermark, most, begun)) {
-            idle = move_idle(g, r, &need, false, loose);
-            begun = begun || idle;
-            if (idle) continue;
-        }
-        size_t room = granules_of(g, gr_growth_room(g));
-        size_t free_bytes = 0;
-        int status = GRANARY_OVER_LIMIT;
-        if (room > 0) {
-            const struct gr_backing backing = {.need = gr_min(need, room),
-                                               .whole = whole,
-                                               .held = g->extents.held,
-                                               .limit = granules_of(g, most),
-                                               .usual = g->extent,
-                                               .class = pool->class,
-                                               .peers = g->driver.peers.count > 1};
-            if (!gr_extents_reserve(&g->extents, 1)) return GRANARY_HOST_MEMORY;
-            size_t want = gr_backing_next(&backing);
-            gr_growth_try(r, GRANARY_RUNG_GROW);
-            status = gr_extents_get(&g->extents, want, &extent);
-            if (status == GRANARY_OK) {
-                append(loose, extent, &need);
-                continue;
-            }
-            if (status != GRANARY_OUT_OF_MEMORY) return status;
-            free_bytes = gr_growth_device_free(g);
-            if (free_bytes >= want * granule) free_bytes = 0; /* says it has, and gives none */
-        }
-        if (g->reject_early) return status;
-        if (!asked && !enough_idle(g, r, need * granule - gr_min(need * granule, free_bytes))) return status;
-        asked = true;
-        if (g->extents.cached > 0)
-            gr_extents_flush(&g->extents, g->extents.cached - gr_min(g->extents.cached, need));
-        else if (!move_idle(g, r, &need, !r->fits, loose))
-            return status;
+    while (s.need > 0) {
+        size_t found;
+        if (take_cached(g, &s) || move_first(g, &s)) continue;
+        int status = make(g, &s, &found);
+        if (status == GRANARY_OK) continue;
+        if (status != GRANARY_OVER_LIMIT && status != GRANARY_OUT_OF_MEMORY) return status;
+        if (!make_room(g, &s, found)) return status;
     }
     return GRANARY_OK;
 }

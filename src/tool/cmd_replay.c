@@ -185,53 +185,47 @@ static int replay_all(const struct arguments *a, const struct trace *traces, FIL
     return rc;
 }
 
+static int replay_into(const struct arguments *a, const struct trace *traces, struct problem *problem) {
+    FILE *series = a->series != NULL ? fopen(a->series, "w") : NULL;
+    bool failed;
+    int rc;
+    if (a->series != NULL && series == NULL) {
+        problem_set(problem, "--series: %s: %s", a->series, strerror(errno));
+        return wrong(problem->text);
+    }
+    rc = replay_all(a, traces, series);
+    if (series == NULL) return rc;
+    failed = ferror(series) != 0;
+    if (fclose(series) == 0 && !failed) return rc;
+    problem_set(problem, "--series: %s: %s", a->series, strerror(errno));
+    return wrong(problem->text);
+}
+
+/* Every file is read before the first is replayed, so that a mistake in the last costs no time. */
+static int replay_files(const struct arguments *a, struct problem *problem) {
+    struct trace *traces = calloc(a->file_count, sizeof *traces);
+    size_t read = 0;
+    int rc;
+    if (traces == NULL) return wrong("out of memory");
+    while (read < a->file_count && snapshot_read_trace(a->files[read], &traces[read], problem) == 0) read++;
+    rc = read < a->file_count ? wrong(problem->text) : replay_into(a, traces, problem);
+    while (read > 0) trace_free(&traces[--read]);
+    free(traces);
+    return rc;
+}
+
 int cmd_replay(int argc, char **argv) {
     struct arguments a = {.setup = {.driver = REPLAY_AUTO, .conf = "", .repeat = 1}};
     struct problem problem;
-    struct trace *traces = NULL;
-    FILE *series = NULL;
-    bool failed;
-    size_t read = 0;
-    int rc = TOOL_WRONG;
-
+    int rc = TOOL_FINE;
     a.confs = calloc((size_t)argc + 1, sizeof *a.confs);
     if (a.confs == NULL) return wrong("out of memory");
-    if (parse_arguments(argc, argv, &a, &problem) != 0) {
-        wrong(problem.text);
-        goto done;
-    }
-    if (a.help) {
-        cmd_replay_help();
-        rc = TOOL_FINE;
-        goto done;
-    }
-    traces = calloc(a.file_count, sizeof *traces);
-    if (traces == NULL) {
-        wrong("out of memory");
-        goto done;
-    }
-    /* Every file is read before the first is replayed, so that a mistake in the last costs no time. */
-    for (; read < a.file_count; read++) {
-        if (snapshot_read_trace(a.files[read], &traces[read], &problem) != 0) {
-            wrong(problem.text);
-            goto done;
-        }
-    }
-    if (a.series != NULL && (series = fopen(a.series, "w")) == NULL) {
-        problem_set(&problem, "--series: %s: %s", a.series, strerror(errno));
-        wrong(problem.text);
-        goto done;
-    }
-    rc = replay_all(&a, traces, series);
-    failed = series != NULL && ferror(series) != 0;
-    if (series != NULL && (fclose(series) != 0 || failed)) {
-        problem_set(&problem, "--series: %s: %s", a.series, strerror(errno));
+    if (parse_arguments(argc, argv, &a, &problem) != 0)
         rc = wrong(problem.text);
-    }
-
-done:
-    while (read > 0) trace_free(&traces[--read]);
-    free(traces);
+    else if (a.help)
+        cmd_replay_help();
+    else
+        rc = replay_files(&a, &problem);
     free(a.confs);
     return rc;
 }

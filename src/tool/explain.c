@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Diagnosis: the facts of a moment, and which kind they make. Its words are in explain_words.c. */
+ * Diagnosis: the facts of a moment, and which kind they make. Its words are in explain_words.c
+ * and explain_json.c. */
 #include "tool/explain.h"
 
 #include <stdlib.h>

@@ -339,6 +339,27 @@ void granary_torch_broken(int device, granary_stream stream) {
     if (status != GRANARY_OK) fprintf(stderr, "%s\n", words);
 }
 
+/* Begins what is to be open, on its pool, which has a user more then. Under the lock. */
+static int begin(granary *g, struct open *open) {
+    struct pool *pool;
+    int status = open->capture ? end_broken(g, open->device, open->stream) : GRANARY_OK;
+    if (status == GRANARY_OK) status = use_pool(g, open->device, open->id, &pool);
+    if (status != GRANARY_OK) return status;
+    status = open->capture ? granary_capture_begin(g, pool->name, open->stream, &open->name)
+                           : granary_scope_begin(g, pool->name, NULL, NULL, &open->name);
+    if (status != GRANARY_OK) {
+        char kept[WORDS];
+        fail_call(g, status);
+        memcpy(kept, words, sizeof kept);
+        if (leave_pool(g, open->device, open->id) != GRANARY_OK) /* of a pool that has a user: cannot fail */
+            memcpy(words, kept, sizeof kept);
+        return status;
+    }
+    open->next = torch.opens;
+    torch.opens = open;
+    return GRANARY_OK;
+}
+
 int gr_torch_begin(int device, struct granary_torch_id id) {
     const bool capture = expected;
     expected = false;
@@ -348,25 +369,8 @@ int gr_torch_begin(int device, struct granary_torch_id id) {
     if (!open) return fail(GRANARY_HOST_MEMORY, "granary: no host memory for a pool");
     *open = (struct open){.device = device, .id = id, .capture = capture, .thread = pthread_self()};
     if (capture) open->stream = expected_stream;
-    struct pool *pool = NULL;
     pthread_mutex_lock(&torch.lock);
-    int status = capture ? end_broken(g, device, expected_stream) : GRANARY_OK;
-    if (status == GRANARY_OK) status = use_pool(g, device, id, &pool);
-    if (status == GRANARY_OK) {
-        status = capture ? granary_capture_begin(g, pool->name, expected_stream, &open->name)
-                         : granary_scope_begin(g, pool->name, NULL, NULL, &open->name);
-        if (status != GRANARY_OK) {
-            fail_call(g, status);
-            char kept[WORDS];
-            memcpy(kept, words, sizeof kept);
-            if (leave_pool(g, device, id) != GRANARY_OK) /* of a pool that has a user: cannot fail */
-                memcpy(words, kept, sizeof kept);
-        }
-    }
-    if (status == GRANARY_OK) {
-        open->next = torch.opens;
-        torch.opens = open;
-    }
+    int status = begin(g, open);
     pthread_mutex_unlock(&torch.lock);
     if (status != GRANARY_OK) free(open);
     return status;

@@ -27,26 +27,33 @@ void problem_set(struct problem *problem, const char *format, ...) {
     va_end(list);
 }
 
+enum { STEP = 1 << 16 };
+
 struct buffer {
     char *text;
-    size_t length, room;
+    size_t length, room, most;
 };
 
-/* Makes room for more bytes and the 0 at the end. */
-static bool buffer_reserve(struct buffer *b, size_t more) {
-    size_t room = b->room;
+/* Makes room for a step more and the 0 at the end. */
+static int buffer_reserve(const char *path, struct buffer *b, struct problem *problem) {
+    size_t room = b->room == 0 ? 2 * STEP : b->room * 2;
     char *text;
-    if (room - b->length > more) return true;
-    do room = room == 0 ? 1 << 16 : room * 2;
-    while (room - b->length <= more);
+    if (b->room - b->length > STEP) return 0;
+    if (b->length > b->most) {
+        problem_set(problem,
+                    "%s: it goes on after %zu bytes of text, which is more than this machine can take", path,
+                    b->most);
+        return -1;
+    }
     text = realloc(b->text, room);
-    if (text == NULL) return false;
+    if (text == NULL) {
+        problem_set(problem, "%s: out of memory", path);
+        return -1;
+    }
     b->text = text;
     b->room = room;
-    return true;
+    return 0;
 }
-
-enum { STEP = 1 << 16 };
 
 #if HAVE_ZLIB
 
@@ -60,9 +67,8 @@ static int unpack(const char *path, int fd, struct buffer *b, struct problem *pr
         return -1;
     }
     do {
-        if (!buffer_reserve(b, STEP)) {
+        if (buffer_reserve(path, b, problem) != 0) {
             gzclose(file);
-            problem_set(problem, "%s: out of memory", path);
             return -1;
         }
         got = gzread(file, b->text + b->length, STEP);
@@ -88,10 +94,7 @@ static int unpack(const char *path, int fd, struct buffer *b, struct problem *pr
 static int read_all(const char *path, int fd, struct buffer *b, struct problem *problem) {
     ssize_t got;
     do {
-        if (!buffer_reserve(b, STEP)) {
-            problem_set(problem, "%s: out of memory", path);
-            return -1;
-        }
+        if (buffer_reserve(path, b, problem) != 0) return -1;
         got = read(fd, b->text + b->length, STEP);
         if (got > 0) b->length += (size_t)got;
     } while (got > 0 || (got < 0 && errno == EINTR));
@@ -141,7 +144,12 @@ static int unpack(const char *path, int fd, struct buffer *b, struct problem *pr
 #endif
 
 int source_read(const char *path, char **text, size_t *length, struct problem *problem) {
-    struct buffer b = {NULL, 0, 0};
+    const size_t machine = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+    return source_read_most(path, machine / 2, text, length, problem);
+}
+
+int source_read_most(const char *path, size_t most, char **text, size_t *length, struct problem *problem) {
+    struct buffer b = {.most = most};
     int fd = strcmp(path, "-") == 0 ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         problem_set(problem, "%s: %s", path, strerror(errno));

@@ -23,7 +23,7 @@ struct seen {
 struct reader {
     struct trace *trace;
     const char *at, *end; /* what is still to be read */
-    const char *start;    /* of the line */
+    const char *start;    /* of the line; NULL before the first */
     size_t line;
     size_t op_room, seen_room;
     struct seen *seen;
@@ -197,7 +197,7 @@ static int read_line(struct reader *r) {
     }
     while (!is_end(r) && *r->at > ' ') r->at++;
     if (*letter < ' ' || *letter > '~')
-        return fail(r, letter, "this is not text: an operation is one of a, r, f");
+        return fail(r, letter, "this is neither a snapshot nor a trace, whose operations are a, r, f");
     snprintf(what, sizeof what, "unknown operation \"%.*s\": there are a, r, f",
              r->at - letter > 12 ? 12 : (int)(r->at - letter), letter);
     return fail(r, letter, what);
@@ -213,13 +213,14 @@ static int read_lines(struct reader *r) {
         r->at = next == NULL ? r->end : next + 1;
     }
     if (r->trace->count > 0) return 0;
-    problem_set(r->problem, "%s: there is no operation in it", r->trace->path);
+    problem_set(r->problem, r->start == NULL ? "%s: it is empty" : "%s: there is no operation in it",
+                r->trace->path);
     return -1;
 }
 
 int trace_parse(const char *path, const char *text, size_t length, struct trace *out,
                 struct problem *problem) {
-    struct reader r = {.trace = out, .at = text, .start = text, .end = text + length, .problem = problem};
+    struct reader r = {.trace = out, .at = text, .end = text + length, .problem = problem};
     int rc;
     *out = (struct trace){.path = path, .version = 1};
     /* A pickle of protocol 2 and later starts with this byte. */

@@ -100,7 +100,9 @@ expect 2 'Is a directory' replay --driver sim .
 [ $? = 2 ] && ! grep -q trace\" curve && passed=$((passed + 1)) ||
     { echo "tool: the table is written into the series" >&2; failed=$((failed + 1)); }
 
-refuse '' 'bad\.trace: there is no operation'
+refuse '' 'bad\.trace: it is empty$'
+refuse '# nothing\n\n' 'bad\.trace: there is no operation'
+refuse '\001\002\003' 'bad\.trace:1:1: this is neither a snapshot nor a trace'
 refuse '\200\002}q' 'bad\.trace: byte 3: BINPUT needs 1 bytes and the file has 0 more'
 refuse 'a 1 512\n' 'bad\.trace:1:8: the stream.s number is missing'
 refuse 'a 1 5x2 0\n' 'bad\.trace:1:6: the size must be a whole number'

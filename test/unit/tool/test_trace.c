@@ -74,7 +74,7 @@ START_TEST(many_blocks_keep_their_numbers) {
 END_TEST
 
 START_TEST(mistakes_are_told_with_line_and_column) {
-    refused("", "t: there is no operation in it");
+    refused("", "t: it is empty");
     refused("# only words\n", "t: there is no operation in it");
     refused("a\n", "t:1:2: the block's number is missing");
     refused("a 1 512\n", "t:1:8: the stream's number is missing");
@@ -93,7 +93,7 @@ START_TEST(mistakes_are_told_with_line_and_column) {
     refused("a 1 5 0\nf 1\nr 1\n", "t:3:3: block 1 was freed before, in line 2");
     refused("alloc 1 5 0\n", "t:1:1: unknown operation \"alloc\": there are a, r, f");
     refused("\n  u 1 5\n", "t:2:3: unknown operation \"u\": there are a, r, f");
-    refused("\x01\x02\n", "t:1:1: this is not text: an operation is one of a, r, f");
+    refused("\x01\x02\n", "t:1:1: this is neither a snapshot nor a trace, whose operations are a, r, f");
     refused("\x80\x02}", "t: this is a pickle, and here only traces are read");
     refused("# granary trace 2: x\na 1 5 0\n",
             "t:1:17: the version of the trace is not 1, the only one known");

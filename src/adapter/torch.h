@@ -41,16 +41,16 @@ struct granary_torch_id {
 GRANARY_API void *granary_torch_alloc(ssize_t size, int device, granary_stream stream);
 /* Cannot refuse: says on standard error what was wrong. */
 GRANARY_API void granary_torch_free(void *ptr, ssize_t size, int device, granary_stream stream);
-/* Throws when the use cannot be recorded: the memory would be reused too early. What is not granary's memory is
- * let through, as PyTorch's own allocator does. */
+/* Throws when the use cannot be recorded: the memory would be reused too early. What is not granary's
+ * memory is let through, as PyTorch's own allocator does. */
 GRANARY_API void granary_torch_record_stream(void *ptr, granary_stream stream);
 /* torch.cuda.empty_cache: idle memory of every device that is open goes back. */
 GRANARY_API void granary_torch_reset(void);
-/* torch.cuda.set_per_process_memory_fraction: a limit; 1 is none. memory_limit holds beside it. Throws when it is not
- * from 0 to 1, or the device cannot be opened. */
+/* torch.cuda.set_per_process_memory_fraction: a limit; 1 is none. memory_limit holds beside it. Throws
+ * when it is not from 0 to 1, or the device cannot be opened. */
 GRANARY_API void granary_torch_fraction(double fraction, int device);
-/* From begin to end allocations come from the pool; the filter is a C++ object and is not used. Each begin has
- * one release, by which the pool goes when it is the last. begin throws as alloc does. */
+/* From begin to end allocations come from the pool; the filter is a C++ object and is not used. Each begin
+ * has one release, by which the pool goes when it is the last. begin throws as alloc does. */
 GRANARY_API void granary_torch_begin(int device, struct granary_torch_id id, void *filter);
 GRANARY_API void granary_torch_end(int device, struct granary_torch_id id);
 GRANARY_API void granary_torch_release(int device, struct granary_torch_id id);
@@ -58,24 +58,25 @@ GRANARY_API void granary_torch_release(int device, struct granary_torch_id id);
 /* ---- called by granary_torch.py ----------------------------------------------------------------- */
 
 /* Before the first use. conf: options as in GRANARY_CONF, on top of the environment; NULL: none.
- * simulated: the devices of granary/sim.h. Returns 0, or -1 with a sentence in granary_torch_failure, and nothing is
- * changed: a bad string, or a handle is open. */
+ * simulated: the devices of granary/sim.h. Returns 0, or -1 with a sentence in granary_torch_failure, and
+ * nothing is changed: a bad string, or a handle is open. */
 GRANARY_API int granary_torch_configure(const char *conf, int simulated);
-/* 0: devices that are used from now on do not open their memory to those used before, nor those to them; 1, the default:
- * they do. */
+/* 0: devices that are used from now on do not open their memory to those used before, nor those to them; 1,
+ * the default: they do. */
 GRANARY_API void granary_torch_peers(int allow);
-/* The index-th thing that was configured and is not done, as granary_options_warning tells it. Returns 0, or -1:
- * there are no more. */
+/* The index-th thing that was configured and is not done, as granary_options_warning tells it. Returns 0,
+ * or -1: there are no more. */
 GRANARY_API int granary_torch_warning(size_t index, char *buffer, size_t room);
 /* 1: the next begin on this thread is a capture of this stream; 0: it is not, after all. */
 GRANARY_API void granary_torch_expect(int capture, granary_stream stream);
-/* The end of a capture of this stream has failed, after which PyTorch says neither end nor release: it ends, and its
- * pool has a user less. Nothing where none is open. The next begin of a capture on the stream does the same. */
+/* The end of a capture of this stream has failed, after which PyTorch says neither end nor release: it
+ * ends, and its pool has a user less. Nothing where none is open. The next begin of a capture on the
+ * stream does the same. */
 GRANARY_API void granary_torch_broken(int device, granary_stream stream);
 /* The handle of a device, opened if need be, or NULL with a sentence in granary_torch_failure. */
 GRANARY_API granary *granary_torch_handle(int device);
-/* What torch.cuda.memory_stats names, and what granary counts more, in lines "name value". Returns the length that
- * the whole has, as snprintf does, or -1 with a sentence in granary_torch_failure. */
+/* What torch.cuda.memory_stats names, and what granary counts more, in lines "name value". Returns the
+ * length that the whole has, as snprintf does, or -1 with a sentence in granary_torch_failure. */
 GRANARY_API int granary_torch_stats(int device, char *buffer, size_t room);
 /* The words of the last failure on this thread; "" before the first. They stay until the next one. */
 GRANARY_API const char *granary_torch_failure(void);

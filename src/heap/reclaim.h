@@ -47,10 +47,10 @@ size_t gr_reclaim_collect(granary *g);
 /* With no caching: all free segments go. Takes the miss lock. */
 void gr_reclaim_uncached(granary *g);
 
-/* Everything idle goes back to the driver until at most keep bytes are held. Empty ranges are given
- * up as well; but for the last one of a pool of the own heap, which stays while addresses are plenty
- * (gr_sizing_keeps_range) unless `addresses` are what is wanted. Returns OK, BUSY while a capture is open, or the
- * first refusal. */
+/* Everything idle goes back to the driver until at most keep bytes are held. Empty ranges are given up as
+ * well; but for the last one of a pool of the own heap, which stays while addresses are plenty
+ * (gr_sizing_keeps_range) unless `addresses` are what is wanted. Returns OK, BUSY while a capture is open,
+ * or the first refusal. */
 GR_MUST int gr_reclaim_trim(granary *g, size_t keep, bool addresses, size_t *released);
 
 /* One piece of memory that is known to be idle, or cached, goes back to the driver, without waiting, while

@@ -129,7 +129,8 @@ static bool are_divisions(const uint32_t *divisions) {
     return true;
 }
 
-/* True: the field is one that its key could have been given, or the default. Else its value is put into words. */
+/* True: the field is one that its key could have been given, or the default. Else its value is put into
+ * words. */
 static bool check_field(const struct gr_option *option, const struct granary_options *options, char *words,
                         size_t room) {
     const void *field = gr_option_value(option, options);

@@ -90,8 +90,8 @@ struct gr_range_wish {
 #define GR_SIZING_ADDRESS_BUDGET ((size_t)6 << 40) /* of one handle: sixteen leave a quarter of 47 bits */
 size_t gr_sizing_range(const struct gr_range_wish *wish);
 
-/* Does a pool keep its range when nothing is behind it any more? To free 160 GiB of addresses takes the driver 13 to 20 us and
- * they hold no memory; so as long as half of the budget is left. */
+/* Does a pool keep its range when nothing is behind it any more? To free 160 GiB of addresses takes the
+ * driver 13 to 20 us and they hold no memory; so as long as half of the budget is left. */
 static inline bool gr_sizing_keeps_range(size_t used) {
     return used <= GR_SIZING_ADDRESS_BUDGET / 2;
 }

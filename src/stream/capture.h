@@ -11,8 +11,9 @@
  * the next node of the stream comes after all of them. What cannot be proved is never reused within
  * the capture, and at once when it ends, because a graph runs as a whole, after it.
  *
- * Not proved: a using stream is outside the capture, or used the block before it; its terminals are
- * held by programmatic edges; it has no terminals although the graph has nodes; its reach is broken; the host has no memory.
+ * Not proved: a using stream is outside the capture, or used the block before it; its terminals are held
+ * by programmatic edges; it has no terminals although the graph has nodes; its reach is broken; the host
+ * has no memory.
  *
  * Invariants: C1 a block is in the list of at most one capture
  *             C2 a capture that is bound has a number of the driver's that no other open one has

@@ -57,7 +57,8 @@ struct explain {
 
     struct whatif_card card;
     struct growth growth;
-    /* Of what is live; of what keeps free memory apart, where was asked for and elsewhere; of what is pending. */
+    /* Of what is live; of what keeps free memory apart, where was asked for and elsewhere; of what is
+     * pending. */
     struct explain_place holders[EXPLAIN_PLACES], pins[EXPLAIN_PLACES], pins_elsewhere[EXPLAIN_PLACES];
     struct explain_place waiting[EXPLAIN_PLACES];
 

@@ -72,7 +72,8 @@ __attribute__((format(printf, 3, 4))) static void row(FILE *to, const char *labe
     fputc('\n', to);
 }
 
-/* The job did not fail where it ran, and would on the card that was asked about. A trace has no settings of its own. */
+/* The job did not fail where it ran, and would on the card that was asked about. A trace has no settings
+ * of its own. */
 static bool is_too_small(const struct explain *x) {
     return !x->failed && x->card.source == WHATIF_ASKED && x->own.smallest > x->card.guess &&
            !(x->snapshot->from_trace && x->best >= 0);
@@ -237,7 +238,8 @@ static void print_trials(const struct explain *x, FILE *to) {
     table_print(&t, to, 1);
 }
 
-/* What to write. PyTorch reads a variable of its own, and has no extents; its expandable segments are not ours. */
+/* What to write. PyTorch reads a variable of its own, and has no extents; its expandable segments are not
+ * ours. */
 static void print_setting(const struct explain *x, const struct whatif_trial *trial, const char *label,
                           FILE *to) {
     const bool pytorch = !x->snapshot->own && !x->snapshot->from_trace;

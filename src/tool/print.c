@@ -60,7 +60,8 @@ void table_fold(struct table *t, FILE *to) {
     if (isatty(fileno(to)) && ioctl(fileno(to), TIOCGWINSZ, &size) == 0) t->fold = size.ws_col;
 }
 
-/* Text in lines of at most room columns where blanks allow it; those after the first stand behind `indent` blanks. */
+/* Text in lines of at most room columns where blanks allow it; those after the first stand behind `indent`
+ * blanks. */
 static void put_folded(FILE *to, const char *text, size_t indent, size_t room) {
     while (strlen(text) > room) {
         const char *cut = text + room;

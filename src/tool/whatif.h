@@ -24,7 +24,8 @@ enum whatif_source {
     WHATIF_BOUNDS   /* a limit of the process, between low and high */
 };
 
-/* What one process may hold. low <= the truth <= high; guess is the middle, in whole granules where there are any between. */
+/* What one process may hold. low <= the truth <= high; guess is the middle, in whole granules where there
+ * are any between. */
 struct whatif_card {
     enum whatif_source source;
     uint64_t low, high, guess;

@@ -20,21 +20,18 @@
  *      granary_close(g);
  *
  * Streams. A block belongs to the stream it was allocated on. Work on that stream may use it until
- * granary_free is called, without any synchronisation: freed memory is handed out again in the
- * order of its stream.
+ * granary_free is called, without any synchronisation: freed memory is handed out in the stream's order.
  *
  * Threads. Every function may be called from any thread at any time, but not from a signal handler, and
  * granary_close must be the last call on a handle. Hits on different streams do not meet; a miss holds
  * the handle's miss lock but lets hits on all streams through. A handle belongs to the process that opened it:
- * after fork(2) the child may close it, and no more.
+ * after fork(2) the child may close it, which frees host memory, and no more.
  *
- * Structures that begin with struct_size are set up before they are passed, by their _init function where
- * there is one and else with `= {.struct_size = sizeof x}`. Those of an older header are smaller, and are
- * filled in as far as they go.
+ * Structures that begin with struct_size are set up before, by their _init function or else with
+ * `= {.struct_size = sizeof x}`. Those of an older header are filled in as far as they go.
  *
  * Ownership. Texts and structures that are passed are copied, but for the function and context of a scope,
- * a callback or a writer, which are used until it is removed or returns. Pointers to text that are returned
- * are static.
+ * a callback or a writer, which are used until it is removed or returns. Texts that are returned are static.
  *
  * Errors. Functions return GRANARY_OK or a negative code; a failed call changes nothing. INVALID also
  * stands for a handle or an out-parameter that is NULL. The words behind the last failure, with the value
@@ -142,8 +139,7 @@ enum granary_capture_marker { GRANARY_MARKER_TERMINALS = 0, GRANARY_MARKER_EMPTY
 enum granary_reclaim { GRANARY_RECLAIM_OFF = 0, GRANARY_RECLAIM_PRESSURE = 1, GRANARY_RECLAIM_EAGER = 2 };
 
 /* What is remembered of the past (granary/history.h). OFF: nothing. STATE: who asked for each block that is
- * live. ALLOC: also every event; stacks are taken at allocations, and frees show that of their block.
- * ALL: also at frees. */
+ * live. ALLOC: also every event; stacks are taken at allocations, frees show their block's. ALL: at both. */
 enum granary_history_level {
     GRANARY_HISTORY_OFF = 0,
     GRANARY_HISTORY_STATE = 1,
@@ -161,8 +157,7 @@ enum granary_stacks {
 
 struct granary_fault;
 
-/* Address space for a range: bytes, or with 0 bytes a fraction of the device's memory. Zeros: as much as the
- * device has and an eighth more. */
+/* Address space for a range: bytes, or with 0 bytes a fraction of the device's memory. Zeros: 9/8 of that. */
 struct granary_reserve {
     size_t bytes;
     double fraction;
@@ -176,8 +171,7 @@ struct granary_reserve_class {
 enum { GRANARY_SIZE_INTERVALS = 16, GRANARY_OPTION_ROOM = 48 };
 
 /* What a handle is opened with. Set it up with granary_options_init, change what you need. doc/options.md
- * says more about each; granary/options.h lists them with values and origins, and changes those of an open
- * handle. */
+ * says more about each; granary/options.h lists them with values and origins, and changes an open handle's. */
 struct granary_options {
     size_t struct_size;         /* sizeof (struct granary_options), set by granary_options_init */
     enum granary_driver driver; /* default: CUDA */
@@ -260,8 +254,7 @@ GRANARY_API int granary_options_from_environment(struct granary_options *options
  * DRIVER. */
 GRANARY_API int granary_open(int device, const struct granary_options *options, granary **out);
 
-/* Gives everything back, live blocks too, and waits for the device before it does. NULL is allowed. In a forked
- * child, which has no CUDA, it frees host memory alone; other calls that need the driver answer LOST there.
+/* Gives everything back, live blocks too, and waits for the device before it does. NULL is allowed.
  * Driver: always.  Capture: not before every capture has ended.  Fails: never. */
 GRANARY_API void granary_close(granary *g);
 
@@ -320,13 +313,12 @@ GRANARY_API int granary_trim(granary *g, size_t keep_bytes, size_t *released);
  * Driver: never.  Capture: allowed.  Fails: INVALID. */
 GRANARY_API int granary_set_limit(granary *g, size_t bytes);
 
-/* Lets kernels and copies of another device touch the memory of this handle, what it holds now and what it will; the
- * other way round is the other handle's. Needed once in a program that copies between devices or has kernels read
- * from a peer: what is mapped is not opened by cuCtxEnablePeerAccess, as classic segments are. From then on each
- * physical allocation takes the driver 1.1 ms for a second device (46 us without one; two H200), so they are of 20 MiB
- * or more where the need is. The device itself, and one that may already, are fine and do nothing.
- * Driver: always.  Capture: allowed.
- * Fails: INVALID, NO_DEVICE, UNSUPPORTED (the hardware does not reach), OUT_OF_MEMORY, DRIVER, LOST. */
+/* Lets kernels and copies of another device touch the memory of this handle, now and later; the other way
+ * round is the other handle's. What is mapped is not opened by cuCtxEnablePeerAccess, as classic segments
+ * are. From then on a physical allocation takes the driver 1.1 ms instead of 46 us (two H200), and is of 20
+ * MiB or more where the need is. The device itself, and one that may already, are fine and do nothing.
+ * Driver: always.  Capture: allowed.  Fails: INVALID, NO_DEVICE, UNSUPPORTED (the hardware does not reach),
+ * OUT_OF_MEMORY, DRIVER, LOST. */
 GRANARY_API int granary_allow_peer(granary *g, int device);
 
 /* ---- private pools, scopes, captures -------------------------------------------------------- */
@@ -456,8 +448,7 @@ GRANARY_API int granary_get_driver_calls(granary *g, struct granary_driver_calls
 
 /* ---- failures ----------------------------------------------------------------------------- */
 
-/* What an allocation tries, in this order, when its pool has no block that fits. The last column ends
- * the sentence "tried: ...". */
+/* What an allocation tries, in this order, when no block fits. The last column ends "tried: ...". */
 #define GRANARY_RUNG_MAP(X)                 \
     X(POOL, 0, "the pool")                  \
     X(EVENTS, 1, "pending blocks")          \

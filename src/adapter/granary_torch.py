@@ -6,7 +6,7 @@
 
 or, for a program that stays as it is:
 
-    python3 -m granary_torch [--conf STRING] SCRIPT [ARGUMENT]...
+    python3 -m granary_torch [--conf STRING] [--no-peers] SCRIPT [ARGUMENT]...
 
 From then on every tensor's memory comes from granary. torch.cuda.memory_allocated and its like, memory_stats,
 memory_summary, empty_cache, set_per_process_memory_fraction, Tensor.record_stream and torch.cuda.graph go on
@@ -73,9 +73,9 @@ def _find(path):
 def _load(path):
     lib = ctypes.CDLL(path)
     lib.granary_torch_configure.argtypes = [ctypes.c_char_p, ctypes.c_int]
+    lib.granary_torch_warning.argtypes = [ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t]
     lib.granary_torch_peers.argtypes = [ctypes.c_int]
     lib.granary_torch_peers.restype = None
-    lib.granary_torch_warning.argtypes = [ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t]
     lib.granary_torch_expect.argtypes = [ctypes.c_int, ctypes.c_void_p]
     lib.granary_torch_expect.restype = None
     lib.granary_torch_broken.argtypes = [ctypes.c_int, ctypes.c_void_p]
@@ -161,9 +161,9 @@ def enable(conf=None, path=None, peers=True, _simulated=False):
     lib = _load(path)
     if lib.granary_torch_configure(None if conf is None else conf.encode(), int(_simulated)) != 0:
         raise ValueError(lib.granary_torch_failure().decode(errors="replace"))
-    lib.granary_torch_peers(int(peers))
     for words in _warnings(lib):
         warnings.warn(f"granary_torch: {words}", stacklevel=2)
+    lib.granary_torch_peers(int(peers))
 
     wrapper = torch.cuda.memory.CUDAPluggableAllocator(path, "granary_torch_alloc", "granary_torch_free")
     inner = wrapper._allocator
@@ -303,10 +303,12 @@ def _run(program, module, arguments):
 def _main(words=None, _simulated=False):
     parser = argparse.ArgumentParser(
         prog="granary_torch", allow_abbrev=False,
-        usage="python3 -m granary_torch [--conf STRING] {SCRIPT | -m MODULE} [ARGUMENT]...",
+        usage="python3 -m granary_torch [--conf STRING] [--no-peers] {SCRIPT | -m MODULE} [ARGUMENT]...",
         description="Runs a program that uses PyTorch, as it is, with all CUDA memory from granary.")
     parser.add_argument("--conf", metavar="STRING",
                         help="options as in GRANARY_CONF, on top of the environment; `granary options` lists them")
+    parser.add_argument("--no-peers", dest="peers", action="store_false",
+                        help="GPUs do not touch each other's memory: memory of a program with several grows faster")
     parser.add_argument("-m", dest="module", action="store_true", help="the program is a module")
     parser.add_argument("program", help=argparse.SUPPRESS)
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
@@ -314,7 +316,7 @@ def _main(words=None, _simulated=False):
     if not given.module and not os.path.exists(given.program):
         parser.error(f"there is no file {given.program}")
     try:
-        enable(conf=given.conf, _simulated=_simulated)
+        enable(conf=given.conf, peers=given.peers, _simulated=_simulated)
     except (ImportError, OSError, RuntimeError, ValueError) as error:
         parser.exit(2, f"{parser.prog}: {error}\n")
     _run(given.program, given.module, given.arguments)

@@ -61,12 +61,12 @@ GRANARY_API void granary_torch_release(int device, struct granary_torch_id id);
  * simulated: the devices of granary/sim.h. Returns 0, or -1 with a sentence in granary_torch_failure, and
  * nothing is changed: a bad string, or a handle is open. */
 GRANARY_API int granary_torch_configure(const char *conf, int simulated);
-/* 0: devices that are used from now on do not open their memory to those used before, nor those to them; 1,
- * the default: they do. */
-GRANARY_API void granary_torch_peers(int allow);
 /* The index-th thing that was configured and is not done, as granary_options_warning tells it. Returns 0,
  * or -1: there are no more. */
 GRANARY_API int granary_torch_warning(size_t index, char *buffer, size_t room);
+/* 0: devices that are used from now on do not open their memory to those used before, nor those to them;
+ * 1, the default: they do. */
+GRANARY_API void granary_torch_peers(int allow);
 /* 1: the next begin on this thread is a capture of this stream; 0: it is not, after all. */
 GRANARY_API void granary_torch_expect(int capture, granary_stream stream);
 /* The end of a capture of this stream has failed, after which PyTorch says neither end nor release: it

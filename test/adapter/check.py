@@ -206,6 +206,15 @@ class Program(unittest.TestCase):
         self.assertEqual(self.say(*run, "--conf", "memory_limit:64MiB", "take.py", "50", **variables), ["had it"])
         self.assertNotIn("had it", self.run_python(*run, "take.py", "50", **variables).stdout)
 
+    def test_its_options_are_those_of_enable(self):
+        self.write("none.py", "")
+        run = ("-c", "import sys, granary_torch; granary_torch.enable = lambda **given: print(given)\n"
+               "granary_torch._main(sys.argv[1:])")
+        plain = {"conf": None, "peers": True, "_simulated": False}
+        self.assertEqual(self.say(*run, "none.py", "--no-peers"), [repr(plain)])
+        self.assertEqual(self.say(*run, "--no-peers", "--conf", "reclaim:off", "none.py"),
+                         [repr({**plain, "conf": "reclaim:off", "peers": False})])
+
     def test_the_exit_status_is_that_of_the_script(self):
         self.write("seven.py", "raise SystemExit(7)\n")
         self.assertEqual(self.run_python("-m", "granary_torch", "seven.py").returncode, 7)

@@ -373,7 +373,7 @@ int granary_allow_peer(granary *g, int device) {
     if (status == GRANARY_UNSUPPORTED)
         return fail(g, "granary_allow_peer", status, "device %d cannot reach memory of device %d", device,
                     g->driver.facts.device);
-    return status == GRANARY_OK ? GRANARY_OK : fail(g, "granary_allow_peer", status, "device %d", device);
+    return status == GRANARY_OK ? GRANARY_OK : fail(g, "granary_allow_peer", status, "%s", "");
 }
 
 /* ---- streams ------------------------------------------------------------------------------ */

@@ -8,6 +8,7 @@
 #include <granary/granary.h>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/text.h"
 #include "driver/peers.h"
 #include "driver/sim/sim.h"
@@ -93,11 +94,20 @@ static bool is_sticky(enum gr_entry entry, gr_cu_result code) {
     }
 }
 
+/* The last refusal that this thread saw, and of which driver: a handle may lie where another one lay. */
+static _Thread_local struct {
+    const struct gr_driver *driver;
+    uint64_t born, word;
+} seen;
+
 int gr_driver_status(struct gr_driver *d, enum gr_entry entry, gr_cu_result code) {
     if (code == GR_CU_SUCCESS) return GRANARY_OK;
-    uint64_t last = ((uint64_t)entry + 1) << 32 | (uint32_t)code;
-    atomic_store_explicit(&d->last, last, memory_order_relaxed);
+    seen.driver = d;
+    seen.born = d->born;
+    seen.word = ((uint64_t)entry + 1) << 32 | (uint32_t)code;
     if (is_sticky(entry, code)) {
+        uint_fast64_t none = 0;
+        (void)atomic_compare_exchange_strong(&d->loss, &none, seen.word);
         atomic_store_explicit(&d->lost, 1, memory_order_release);
         return GRANARY_LOST;
     }
@@ -110,7 +120,8 @@ int gr_driver_status(struct gr_driver *d, enum gr_entry entry, gr_cu_result code
 }
 
 int gr_driver_last(struct gr_driver *d, gr_cu_result *code) {
-    uint64_t last = atomic_load_explicit(&d->last, memory_order_relaxed);
+    uint64_t last = atomic_load_explicit(&d->loss, memory_order_relaxed);
+    if (last == 0 && seen.driver == d && seen.born == d->born) last = seen.word;
     *code = (gr_cu_result)(uint32_t)last;
     return (int)(last >> 32) - 1;
 }
@@ -356,7 +367,8 @@ static int probe(struct gr_driver *d, bool want_rdma, char *reason) {
 int gr_driver_fill(struct gr_driver *d, bool simulated, char *reason) {
     memset(d, 0, sizeof *d);
     atomic_init(&d->lost, 0);
-    atomic_init(&d->last, 0);
+    atomic_init(&d->loss, 0);
+    d->born = gr_clock_ns();
     gr_tap_init(&d->tap);
     d->simulated = simulated;
     d->process = (int)getpid();

@@ -91,7 +91,8 @@ struct gr_driver {
     bool simulated;
     int process;               /* constant after opening; pid */
     atomic_int lost;           /* a sticky error was seen: only host state is torn down from here on */
-    atomic_uint_fast64_t last; /* entry + 1 and code of the last refusal, in one word so that they agree */
+    atomic_uint_fast64_t loss; /* entry + 1 and code of the refusal that did it; 0: none */
+    uint64_t born;             /* constant; when it was opened */
     struct gr_tap tap;
 };
 
@@ -125,7 +126,8 @@ static inline void gr_driver_ignore(struct gr_driver *d, enum gr_entry entry, gr
     (void)status;
 }
 
-/* The last refusal that gr_driver_status saw, on any thread: its entry, or -1 and SUCCESS. */
+/* The refusal that lost the driver, else the last one that gr_driver_status saw on this thread: its entry, or -1 and
+ * SUCCESS. */
 int gr_driver_last(struct gr_driver *d, gr_cu_result *code);
 
 /* Is this a forked child of the process that opened it? */

@@ -328,6 +328,57 @@ START_TEST(the_last_refusal_is_remembered_with_its_entry) {
 }
 END_TEST
 
+static void *refuse_on_a_thread(void *d) {
+    gr_cu_result code;
+    (void)!gr_driver_status(d, GR_ENTRY_cuEventCreate, GR_CU_OUT_OF_MEMORY);
+    ck_assert_int_eq(gr_driver_last(d, &code), GR_ENTRY_cuEventCreate);
+    return NULL;
+}
+
+static void *lose_on_a_thread(void *d) {
+    (void)!gr_driver_status(d, GR_ENTRY_cuMemUnmap, GR_CU_ILLEGAL_ADDRESS);
+    return NULL;
+}
+
+static void on_a_thread(void *(*what)(void *)) {
+    pthread_t thread;
+    ck_assert_int_eq(pthread_create(&thread, NULL, what, &driver), 0);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+}
+
+START_TEST(each_thread_remembers_its_own_refusal_and_all_of_them_what_lost_the_driver) {
+    gr_cu_result code;
+    open_sim(NULL);
+    ck_assert_int_eq(gr_driver_open(&driver, true, 0, false, reason), GRANARY_OK);
+    on_a_thread(refuse_on_a_thread);
+    ck_assert_int_eq(gr_driver_last(&driver, &code), -1);
+    (void)!gr_driver_status(&driver, GR_ENTRY_cuMemMap, GR_CU_INVALID_VALUE);
+    on_a_thread(refuse_on_a_thread);
+    ck_assert_int_eq(gr_driver_last(&driver, &code), GR_ENTRY_cuMemMap);
+    on_a_thread(lose_on_a_thread);
+    ck_assert_int_eq(gr_driver_last(&driver, &code), GR_ENTRY_cuMemUnmap);
+    ck_assert_int_eq(code, GR_CU_ILLEGAL_ADDRESS);
+    (void)!gr_driver_status(&driver, GR_ENTRY_cuCtxSynchronize, GR_CU_ILLEGAL_ADDRESS); /* only follows */
+    ck_assert_int_eq(gr_driver_last(&driver, &code), GR_ENTRY_cuMemUnmap);
+    atomic_store(&driver.lost, 0); /* so that it gives its context back */
+    gr_driver_close(&driver);
+    close_sim();
+}
+END_TEST
+
+START_TEST(a_refusal_of_a_driver_that_was_closed_is_not_one_of_the_next_at_its_place) {
+    gr_cu_result code;
+    open_sim(NULL);
+    ck_assert_int_eq(gr_driver_open(&driver, true, 0, false, reason), GRANARY_OK);
+    (void)!gr_driver_status(&driver, GR_ENTRY_cuMemMap, GR_CU_INVALID_VALUE);
+    gr_driver_close(&driver);
+    ck_assert_int_eq(gr_driver_open(&driver, true, 0, false, reason), GRANARY_OK);
+    ck_assert_int_eq(gr_driver_last(&driver, &code), -1);
+    gr_driver_close(&driver);
+    close_sim();
+}
+END_TEST
+
 START_TEST(names_are_the_drivers_own_and_none_is_missing) {
     char buffer[GR_CODE_NAME_ROOM];
     open_sim(NULL);
@@ -515,6 +566,8 @@ Suite *suite_driver(void) {
     tcase_add_test(refusals, codes_become_statuses);
     tcase_add_test(refusals, a_destroyed_stream_does_not_cost_the_device_but_a_destroyed_context_does);
     tcase_add_test(refusals, the_last_refusal_is_remembered_with_its_entry);
+    tcase_add_test(refusals, each_thread_remembers_its_own_refusal_and_all_of_them_what_lost_the_driver);
+    tcase_add_test(refusals, a_refusal_of_a_driver_that_was_closed_is_not_one_of_the_next_at_its_place);
     tcase_add_test(refusals, names_are_the_drivers_own_and_none_is_missing);
     tcase_add_test(refusals, calls_are_summed_by_kind_and_none_is_forgotten);
     tcase_add_test(context, the_context_is_pushed_only_when_it_is_not_current);

@@ -318,7 +318,8 @@ def _main(words=None, _simulated=False):
     try:
         enable(conf=given.conf, peers=given.peers, _simulated=_simulated)
     except (ImportError, OSError, RuntimeError, ValueError) as error:
-        parser.exit(2, f"{parser.prog}: {error}\n")
+        words = str(error)
+        parser.exit(2, (words if words.startswith("granary") else f"granary_torch: {words}") + "\n")
     _run(given.program, given.module, given.arguments)
 
 

@@ -230,6 +230,8 @@ class Program(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout), (2, ""), words)
             self.assertIn(wrong, done.stderr)
             self.assertNotIn("Traceback", done.stderr)
+        lost = self.run_python("-m", "granary_torch", "job/train.py", GRANARY_TORCH_LIBRARY="/no/such.so")
+        self.assertEqual((lost.returncode, lost.stderr), (2, "granary_torch: there is no library /no/such.so\n"))
         self.assertIn("--conf STRING", self.run_python("-m", "granary_torch", "--help").stdout)
 
 

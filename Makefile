@@ -164,7 +164,7 @@ $(shared): $(lib_obj) $(B)/lib.list src/granary.map
 	@ln -sf $(@F) $(B)/libgranary.so.$(SOVERSION)
 	@ln -sf $(@F) $(B)/libgranary.so
 
-torch: $(torch) ## Build libgranary_torch.so, by which PyTorch runs on granary (needs a C++ compiler).
+torch: $(torch) $(B)/granary_torch.py ## Build libgranary_torch.so, by which PyTorch runs on granary (needs a C++ compiler).
 
 # PyTorch brings the C++ library with it; nothing else of C++ is used.
 $(B)/src/adapter/%.o: src/adapter/%.cpp $(B)/flags | $(first)
@@ -174,7 +174,10 @@ $(B)/src/adapter/%.o: src/adapter/%.cpp $(B)/flags | $(first)
 $(torch): $(torch_obj) $(B)/src/adapter/torch_throw.o $(static) src/adapter/torch.map
 	$(call say,LD)$(CXX) $(common) -shared -Wl,-soname,$(@F) -Wl,--version-script,src/adapter/torch.map $(zdefs) $(LDFLAGS) \
 	    $(filter %.o,$^) -Wl,--whole-archive $(static) -Wl,--no-whole-archive $(libs) -o $@
-	@cp src/adapter/granary_torch.py $(B)/granary_torch.py
+
+$(B)/granary_torch.py: src/adapter/granary_torch.py
+	@mkdir -p $(@D)
+	@cp $< $@
 
 $(tool): $(tool_obj) $(static)
 	$(call say,LD)$(CC) $(cflags) $(LDFLAGS) $(tool_obj) $(static) $(libs) $(zlib) -o $@
@@ -382,7 +385,7 @@ gpu-history: $(B)/test/gpu/history $(shared) ## Costs of history and snapshots o
 	@$< $(ARGS) build/snapshots
 	@python3 test/gpu/memory_viz.py build/snapshots $(shared) $(ARGS)
 
-torch-check: $(torch) $(B)/test/adapter/throw ## Try what PyTorch calls, and granary_torch.py, on the simulated device.
+torch-check: torch $(B)/test/adapter/throw ## Try what PyTorch calls, and granary_torch.py, on the simulated device.
 	@$(B)/test/adapter/throw
 	@if [ $(V) != release ] && [ $(V) != debug ]; then echo "torch-check: Python cannot load a sanitizer: skipped"; \
 	elif command -v python3 >/dev/null; then PYTHONDONTWRITEBYTECODE=1 python3 test/adapter/check.py $(B); \
@@ -392,7 +395,7 @@ $(B)/test/adapter/throw: test/adapter/throw.cpp $(torch)
 	@mkdir -p $(@D)
 	$(call say,LD)$(CXX) -std=c++17 $(common) $(CXXFLAGS) $(LDFLAGS) $< $(torch) -Wl,-rpath,$(abspath $(B)) -o $@
 
-gpu-torch: $(torch) ## Jobs of PyTorch on granary and on its own allocator, on a GPU: the same results, and a table.
+gpu-torch: torch ## Jobs of PyTorch on granary and on its own allocator, on a GPU: the same results, and a table.
 	@$(PYTHON) test/gpu/torch_jobs.py $(B)
 
 # GPU programs do without Check: the machine may have a compiler and a driver and nothing else.

@@ -75,7 +75,7 @@ __attribute__((format(printf, 3, 4))) static void row(FILE *to, const char *labe
 /* The job did not fail where it ran, and would on the card that was asked about. A trace has no settings
  * of its own. */
 static bool is_too_small(const struct explain *x) {
-    return !x->failed && x->card.source == WHATIF_ASKED && x->own.smallest > x->card.guess &&
+    return !x->failed && x->card.source == WHATIF_ASKED && x->own.smallest > 0 && !x->own.fits &&
            !(x->snapshot->from_trace && x->best >= 0);
 }
 
@@ -84,7 +84,7 @@ static void print_verdict(const struct explain *x, FILE *to) {
     fprintf(to, "%s: %s", x->snapshot->path, explain_kind_name(x->kind));
     switch (x->kind) {
     case EXPLAIN_NOTHING:
-        if (x->failed) fprintf(to, " that could be seen");
+        if (x->failed || x->device->entry_count == 0) fprintf(to, " that could be seen");
         if (is_too_small(x)) fprintf(to, ", but it does not fit on a card of %s", SIZE(x->card.guess));
         break;
     case EXPLAIN_LEAK: {
@@ -255,8 +255,14 @@ static void print_setting(const struct explain *x, const struct whatif_trial *tr
 static void print_advice(const struct explain *x, FILE *to) {
     const struct whatif_trial *best = x->best >= 0 ? &x->trials[x->best] : NULL;
     char place[PLACE];
-    if (x->kind == EXPLAIN_NOTHING && !is_too_small(x)) return;
+    const bool silent = x->device->entry_count == 0; /* a job that failed may have left no more than this */
+    if (x->kind == EXPLAIN_NOTHING && !is_too_small(x) && !silent) return;
     fprintf(to, "\n");
+    if (silent) {
+        row(to, "advice", "record a history, from before the job begins: %s",
+            x->snapshot->own ? "GRANARY_CONF=history:alloc" : "torch.cuda.memory._record_memory_history()");
+        return;
+    }
     switch (x->kind) {
     case EXPLAIN_LEAK:
         row(to, "advice",

@@ -219,6 +219,10 @@ printf '{"segments":[],"device_traces":[[%s],[%s]]}' "$all,$(entry free_complete
 expect 0 '"ops":2,"allocs":2,' replay --driver sim --json two.json
 expect 0 '"kind":"PyTorch snapshot","device":1,' report two.json
 
+# Without a history even a failure may have left no trace.
+snapshot "$half" '[0,0]'
+expect 0 'nothing wrong that could be seen$' explain job.json
+expect 0 'advice +record a history, from before the job begins: torch.cuda.memory._record' explain job.json
 # A program that kept no history names its failure in its snapshot.
 snapshot "$full" '[0,0]'
 sed 's/}$/,"granary":{"device":0,"facts":{"total_bytes":115343360},"failure":{"rounded_bytes":20971520,"device_free_bytes":10485760,"stream":0,"pool":0}}}/' \

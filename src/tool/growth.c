@@ -49,30 +49,28 @@ static bool alive(const struct finder *f, const struct snapshot_life *life) {
            (life->end == SNAPSHOT_NONE || life->end >= f->entry);
 }
 
-/* Bytes live after each entry, which a cycle is made of. */
-static bool find_cycles(struct finder *f) {
+/* Bytes live after each entry. Returns how far they must fall to have turned: a part of what they swing by, but for
+ * the first half, in which the program may be setting itself up. */
+static uint64_t draw_curve(struct finder *f, uint64_t *curve) {
     const struct snapshot_device *d = f->device;
-    uint64_t live = 0, most = 0, least = UINT64_MAX, swing, top, bottom;
-    bool falling = false;
-    uint64_t *curve = calloc(f->entry + 1, sizeof *curve);
-    f->cycle = calloc(f->entry + 1, sizeof *f->cycle);
-    if (curve == NULL || f->cycle == NULL) {
-        free(curve);
-        return false;
-    }
+    uint64_t live = 0, most = 0, least = UINT64_MAX;
     for (size_t i = 0; i < d->before_count; i++) live += d->lives[i].pending ? 0 : d->lives[i].size;
     for (size_t i = 0; i < f->entry; i++) {
         const struct snapshot_entry *e = &d->entries[i];
         if (e->life != SNAPSHOT_NONE && e->action == SNAPSHOT_ALLOC) live += e->size;
         if (e->life != SNAPSHOT_NONE && d->lives[e->life].request == i) live -= d->lives[e->life].size;
         curve[i] = live;
-        /* The first half may be the program setting itself up. */
         if (i >= f->entry / 2 && live > most) most = live;
         if (i >= f->entry / 2 && live < least) least = live;
     }
-    swing = most > least ? (most - least) / SWING : 0;
     f->live = live;
-    top = bottom = f->entry > 0 ? curve[0] : 0;
+    return most > least ? (most - least) / SWING : 0;
+}
+
+/* A cycle is a rise, a fall and the turn to the next rise. */
+static void count_cycles(struct finder *f, const uint64_t *curve, uint64_t swing) {
+    uint64_t top = curve[0], bottom = curve[0];
+    bool falling = false;
     for (size_t i = 0; i < f->entry; i++) {
         if (!falling && curve[i] > top) top = curve[i];
         if (falling && curve[i] < bottom) bottom = curve[i];
@@ -86,8 +84,14 @@ static bool find_cycles(struct finder *f) {
         }
         f->cycle[i] = (uint32_t)f->cycles;
     }
+}
+
+static bool find_cycles(struct finder *f) {
+    uint64_t *curve = calloc(f->entry + 1, sizeof *curve);
+    f->cycle = calloc(f->entry + 1, sizeof *f->cycle);
+    if (curve != NULL && f->cycle != NULL) count_cycles(f, curve, draw_curve(f, curve));
     free(curve);
-    return true;
+    return curve != NULL && f->cycle != NULL;
 }
 
 /* What was born since the last cycle was complete may only be in use just now. */

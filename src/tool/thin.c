@@ -53,55 +53,85 @@ static bool is_special(const struct snapshot_device *device, size_t moment, size
     return moment == peak || moment == device->entry_count || moment == device->last_oom;
 }
 
-bool thin_lives(const struct snapshot_device *device, size_t most, size_t points, struct thin *out) {
-    size_t moments = device->entry_count + 1, peak = 0, special = 0, stride = moments / points + 1;
-    size_t *next_special = NULL; /* for each moment, the first special one at or after it */
-    uint64_t *active = NULL, *others = NULL, limit;
-    bool ok = false;
+/* What is worked with: curves over the moments. */
+struct work {
+    size_t moments, peak;
+    uint64_t *active, *others; /* bytes of all, and of those that are not kept */
+    size_t *next_special;      /* the first special moment at or after each */
+};
 
-    *out = (struct thin){.kept = device->life_count};
-    if (device->life_count <= most) return true;
-    out->keep = calloc(device->life_count, 1);
-    active = malloc(moments * sizeof *active);
-    others = malloc(moments * sizeof *others);
-    next_special = malloc(moments * sizeof *next_special);
-    out->points = malloc((moments / stride + 1) * sizeof *out->points);
-    if (out->keep == NULL || active == NULL || others == NULL || next_special == NULL ||
-        out->points == NULL || !find_limit(device, most, &limit))
-        goto done;
+static bool take_work(struct work *w, const struct snapshot_device *device) {
+    *w = (struct work){.moments = device->entry_count + 1};
+    w->active = malloc(w->moments * sizeof *w->active);
+    w->others = malloc(w->moments * sizeof *w->others);
+    w->next_special = malloc(w->moments * sizeof *w->next_special);
+    return w->active != NULL && w->others != NULL && w->next_special != NULL;
+}
 
-    sum(device, NULL, active);
-    for (size_t i = 1; i < moments; i++)
-        if (active[i] > active[peak]) peak = i;
-    for (size_t i = moments; i-- > 0;) {
-        if (is_special(device, i, peak)) special = i;
-        next_special[i] = special;
+static void give_work(struct work *w) {
+    free(w->active);
+    free(w->others);
+    free(w->next_special);
+}
+
+static void draw(struct work *w, const struct snapshot_device *device) {
+    size_t special = 0;
+    sum(device, NULL, w->active);
+    for (size_t i = 1; i < w->moments; i++)
+        if (w->active[i] > w->active[w->peak]) w->peak = i;
+    for (size_t i = w->moments; i-- > 0;) {
+        if (is_special(device, i, w->peak)) special = i;
+        w->next_special[i] = special;
     }
+}
+
+/* Lives that are large, or there at a special moment, are kept. */
+static void choose(struct thin *out, const struct work *w, const struct snapshot_device *device,
+                   uint64_t limit) {
     out->kept = 0;
     for (size_t i = 0; i < device->life_count; i++) {
         const struct snapshot_life *life = &device->lives[i];
         size_t first = first_moment(life);
         out->keep[i] = occupied(life) >= limit ||
-                       (first < moments && next_special[first] <= last_moment(device, life));
+                       (first < w->moments && w->next_special[first] <= last_moment(device, life));
         if (out->keep[i])
             out->kept++;
         else if (life->size > out->below)
             out->below = life->size;
     }
+}
 
-    sum(device, out->keep, others);
-    for (size_t from = 0; from < moments; from += stride) {
+/* The others are told where most is active, once in each stretch. */
+static void sum_others(struct thin *out, const struct work *w, const struct snapshot_device *device,
+                       size_t stride) {
+    sum(device, out->keep, w->others);
+    for (size_t from = 0; from < w->moments; from += stride) {
         size_t best = from;
-        for (size_t i = from; i < moments && i < from + stride; i++)
-            if (active[i] > active[best]) best = i;
-        out->points[out->point_count++] = (struct thin_point){from, others[best]};
+        for (size_t i = from; i < w->moments && i < from + stride; i++)
+            if (w->active[i] > w->active[best]) best = i;
+        out->points[out->point_count++] = (struct thin_point){from, w->others[best]};
     }
-    ok = true;
+}
 
-done:
-    free(active);
-    free(others);
-    free(next_special);
+bool thin_lives(const struct snapshot_device *device, size_t most, size_t points, struct thin *out) {
+    struct work w;
+    uint64_t limit;
+    bool ok;
+    *out = (struct thin){.kept = device->life_count};
+    if (device->life_count <= most) return true;
+    ok = take_work(&w, device) && find_limit(device, most, &limit);
+    if (ok) {
+        const size_t stride = w.moments / points + 1;
+        out->keep = calloc(device->life_count, 1);
+        out->points = malloc((w.moments / stride + 1) * sizeof *out->points);
+        ok = out->keep != NULL && out->points != NULL;
+        if (ok) {
+            draw(&w, device);
+            choose(out, &w, device, limit);
+            sum_others(out, &w, device, stride);
+        }
+    }
+    give_work(&w);
     return ok;
 }
 

@@ -9,17 +9,19 @@ or, for a program that stays as it is:
     python3 -m granary_torch [--conf STRING] [--no-peers] SCRIPT [ARGUMENT]...
 
 From then on every tensor's memory comes from granary. torch.cuda.memory_allocated and its like, memory_stats,
-memory_summary, empty_cache, set_per_process_memory_fraction, Tensor.record_stream and torch.cuda.graph go on
-working. What PyTorch allows to its own allocator only does not: torch.cuda.MemPool, torch.cuda.memory._snapshot (use
-snapshot() here), sharing of CUDA tensors between processes, and CUDA graphs made by torch.compile.
+memory_summary, empty_cache, set_per_process_memory_fraction, Tensor.record_stream, torch.cuda.graph and
+torch.cuda.memory._record_memory_history with its snapshots go on working. What PyTorch allows to its own allocator only
+does not: torch.cuda.MemPool, sharing of CUDA tensors between processes, and CUDA graphs made by torch.compile.
 """
 
 import argparse
 import contextlib
 import ctypes
 import os
+import pickle
 import runpy
 import sys
+import tempfile
 import warnings
 
 __all__ = [
@@ -41,6 +43,8 @@ _HOOKS = {  # method of PyTorch's allocator object: function of the library
 }
 
 _LEVELS = {"off": 0, "state": 1, "alloc": 2, "all": 3}
+_STACKS = {"none": 0, "c": 1, "python": 2, "all": 3}
+_MOST_ENTRIES = 1_000_000  # where PyTorch says: no limit
 
 
 class _HistoryOptions(ctypes.Structure):  # struct granary_history_options
@@ -94,6 +98,7 @@ def _load(path):
     lib.granary_history_options_init.argtypes = [ctypes.POINTER(_HistoryOptions)]
     lib.granary_history_options_init.restype = None
     lib.granary_record_history.argtypes = [ctypes.c_void_p, ctypes.POINTER(_HistoryOptions)]
+    lib.granary_clear_history.argtypes = [ctypes.c_void_p]
     lib.granary_status_sentence.argtypes = [ctypes.c_int]
     lib.granary_status_sentence.restype = ctypes.c_char_p
     return lib
@@ -193,6 +198,11 @@ def _patch(torch):
     ):
         for owner in (memory, torch.cuda):
             _replace(owner, name, function)
+    _replace(memory, "_record_memory_history", _record_memory_history)
+    _replace(memory, "_snapshot", _memory)
+    _replace(memory, "_dump_snapshot", lambda filename="dump_snapshot.pickle", **_: snapshot(filename))
+    for owner in (memory, torch.cuda):
+        _replace(owner, "memory_snapshot", lambda *_, **__: _memory()["segments"])
 
     graph = torch.cuda.CUDAGraph
     begin = graph.capture_begin
@@ -259,16 +269,52 @@ def snapshot(path, device=None):
                       f"{library().granary_status_sentence(status).decode()}")
 
 
-def record_history(level="all", entries=None, device=None):
-    """From now on events are remembered for snapshot(): "off", "state", "alloc" or "all"."""
-    if level not in _LEVELS:
-        raise ValueError(f"granary_torch: level {level!r} is not one of {', '.join(_LEVELS)}")
+def record_history(level="all", entries=None, device=None, stacks="all"):
+    """From now on events are remembered for snapshot(): "off", "state", "alloc" or "all".
+
+    stacks: whose frames are taken, "none", "c", "python" or "all".
+    """
+    for name, value, values in (("level", level, _LEVELS), ("stacks", stacks, _STACKS)):
+        if value not in values:
+            raise ValueError(f"granary_torch: {name} {value!r} is not one of {', '.join(values)}")
     options = _HistoryOptions()
     library().granary_history_options_init(ctypes.byref(options))
     options.level = _LEVELS[level]
+    options.stacks = _STACKS[stacks]
     if entries is not None:
         options.entries = entries
     _check(library().granary_record_history(_handle(device), ctypes.byref(options)), "granary_record_history")
+
+
+def _record_memory_history(enabled="all", *args, **kwargs):
+    """torch.cuda.memory._record_memory_history, in both of its forms, for one device."""
+    form = _record_before_2_1 if isinstance(enabled, bool) else _record
+    form(enabled, *args, **kwargs)
+
+
+def _record(enabled, context="all", stacks="all", max_entries=sys.maxsize, device=None, clear_history=False, **_):
+    level = "off" if enabled is None else enabled
+    if level == "all" and context != "all":
+        level = "alloc"
+    record_history(level, min(max_entries, _MOST_ENTRIES), device, "none" if context is None else stacks)
+    if clear_history:
+        _check(library().granary_clear_history(_handle(device)), "granary_clear_history")
+
+
+def _record_before_2_1(enabled, record_context=True, trace_alloc_max_entries=1, trace_alloc_record_context=False,
+                       device=None, record_context_cpp=False, **_):
+    level = "off" if not enabled else "alloc" if trace_alloc_max_entries > 1 else "state"
+    stacks = ("all" if record_context_cpp else "python") if record_context or trace_alloc_record_context else "none"
+    record_history(level, trace_alloc_max_entries, device, stacks)
+
+
+def _memory(device=None, **_):
+    """torch.cuda.memory._snapshot: what snapshot() writes, as the dict that it is."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "snapshot.pickle")
+        snapshot(path, device)
+        with open(path, "rb") as file:
+            return pickle.load(file)
 
 
 def explain():

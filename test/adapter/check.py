@@ -121,6 +121,37 @@ class Case(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "'loud'"):
             self.g.record_history("loud")
 
+    def test_the_history_and_snapshots_of_pytorch_are_granarys(self):
+        inner, memory = self.on(), self.torch.cuda.memory
+        churn = lambda size: inner.free(inner.alloc(size, 0, None), size, 0, None)
+        events = lambda: memory._snapshot()["device_traces"][0]
+        files = lambda: {os.path.basename(f["filename"]) for e in events() for f in e["frames"]}
+        sizes = lambda: [e["size"] for e in events() if e["action"] == "alloc"]
+        memory._record_memory_history(max_entries=100000, context="alloc", stacks="python")
+        churn(12345)
+        self.assertEqual(sizes(), [12345])
+        self.assertIn("check.py", files())
+        self.assertTrue(all(name.endswith(".py") for name in files()), files())
+        memory._record_memory_history(enabled=None)
+        churn(54321)
+        self.assertEqual(sizes(), [12345])
+        memory._record_memory_history(context=None, clear_history=True)
+        churn(1000)
+        self.assertEqual((sizes(), files()), ([1000], set()))
+        memory._record_memory_history(True, trace_alloc_max_entries=20)  # as it was before PyTorch 2.1
+        for size in range(1, 100):
+            churn(size)
+        self.assertEqual(len(events()), 20)
+        with self.assertRaisesRegex(ValueError, "'loud'"):
+            memory._record_memory_history("loud")
+        kept = inner.alloc(3 << 20, 0, None)
+        self.assertEqual(sum(s["allocated_size"] for s in memory.memory_snapshot()), 3 << 20)
+        inner.free(kept, 3 << 20, 0, None)
+        with tempfile.TemporaryDirectory() as folder:
+            memory._dump_snapshot(os.path.join(folder, "s.pickle"))
+            with open(os.path.join(folder, "s.pickle"), "rb") as f:
+                self.assertEqual(len(pickle.load(f)["device_traces"][0]), 20)
+
     def test_a_bad_option_is_named_and_nothing_changes(self):
         with self.assertRaisesRegex(ValueError, "perhaps"):
             self.on("reclaim:perhaps")

@@ -68,7 +68,9 @@ def fake_torch(inner=Inner):
 
     original = lambda *_: "torch's own"
     memory = types.SimpleNamespace(CUDAPluggableAllocator=Allocator, change_current_allocator=change,
-                                   memory_stats=original, reset_peak_memory_stats=original, memory_summary=original)
+                                   memory_stats=original, reset_peak_memory_stats=original, memory_summary=original,
+                                   memory_snapshot=original, _record_memory_history=original, _snapshot=original,
+                                   _dump_snapshot=original)
     torch.cuda = types.SimpleNamespace(memory=memory, CUDAGraph=Graph, memory_stats=original,
                                        reset_peak_memory_stats=original, memory_summary=original,
                                        current_device=lambda: 0,

@@ -244,6 +244,12 @@ def manage(kind):
     torch.cuda.empty_cache()
     out["reserved"] = torch.cuda.memory_reserved()
     out["table"] = "Allocated memory" in table
+    torch.cuda.memory._record_memory_history(max_entries=10000, stacks="python")
+    torch.ones(1000, device="cuda")
+    events = torch.cuda.memory._snapshot()["device_traces"][0]
+    out["recorded"] = any(e["action"] == "alloc" and any("torch_jobs" in f["filename"] for f in e["frames"])
+                          for e in events)
+    torch.cuda.memory._record_memory_history(enabled=None)
     if kind == "granary":
         import granary_torch
         import pickle

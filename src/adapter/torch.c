@@ -341,7 +341,7 @@ void granary_torch_broken(int device, granary_stream stream) {
 
 /* Begins what is to be open, on its pool, which has a user more then. Under the lock. */
 static int begin(granary *g, struct open *open) {
-    struct pool *pool;
+    struct pool *pool = NULL;
     int status = open->capture ? end_broken(g, open->device, open->stream) : GRANARY_OK;
     if (status == GRANARY_OK) status = use_pool(g, open->device, open->id, &pool);
     if (status != GRANARY_OK) return status;

@@ -2,7 +2,7 @@
  * Memory of one device that another may touch: all of it from the call on, and nothing of it after a refusal.
  * A fill that a device may not do is refused by the driver with 1. */
 #include <check.h>
-
+#include <stdio.h>
 #include <string.h>
 
 #include "heap/heap.h"

@@ -274,8 +274,8 @@ soak: $(B)/test/prop/runner ## Run ten million random programs over all cores (P
 mutants: ## Break the rules of stream order one by one and expect the random programs to find it.
 	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS)' MUTANT='$(MUTANT)' test/mutation/run.sh $(abspath build/mutants)
 
-model: $(B)/test/model/bias ## Explore all interleavings of a model of the biased lock (ARGS=-t: how its faults go wrong).
-	@$< $(ARGS)
+model: $(B)/test/model/bias $(B)/test/model/ticket ## Explore all interleavings of models of the biased lock and of tickets (ARGS=-t: how their faults go wrong).
+	@$(B)/test/model/bias $(ARGS) && $(B)/test/model/ticket $(ARGS)
 
 fault: $(B)/test/fault/runner $(fakes) ## Fail every driver call and every host allocation in turn.
 	@$(run) $<
@@ -317,7 +317,9 @@ $(eval $(call runner,fault,$(wrap)))
 fuzz-corpus: $(fuzz_names:%=$(B)/test/fuzz/plain_%) ## Run the fuzz targets over their corpus and a few changes of it.
 	@for n in $(fuzz_names); do $(run) $(B)/test/fuzz/plain_$$n test/fuzz/corpus/$$n $(or $(CHANGES),2000) || exit 1; done
 
-$(B)/test/model/bias: $(call objects,$(wildcard test/model/*.c))
+$(B)/test/model/bias: $(call objects,test/model/bias.c test/model/main.c)
+$(B)/test/model/ticket: $(call objects,test/model/ticket.c)
+$(B)/test/model/bias $(B)/test/model/ticket:
 	$(call say,LD)$(CC) $(cflags) $(LDFLAGS) $^ -o $@
 
 # Links what the tests link, but for Check.

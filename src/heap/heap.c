@@ -126,9 +126,22 @@ static struct gr_route *make_route(struct gr_heap *heap, struct gr_stream *strea
     return route;
 }
 
+/* A route that a destroyed stream has left serves another; NULL: there is none. miss is held. */
+static struct gr_route *renew_route(granary *g, gr_cu_stream handle) {
+    struct gr_route *route = gr_route_reserve(&g->own.routes) ? gr_private_spent(g) : NULL;
+    if (!route) return NULL;
+    gr_route_unlink(&g->own.routes, route);
+    gr_stream_renew(route->stream, handle);
+    atomic_store_explicit(&route->handle, handle, memory_order_relaxed);
+    gr_route_publish(&g->own.routes, route);
+    g->buried--;
+    return route;
+}
+
 /* The own heap's route to the handle, which has the stream object; made when new. miss is held. */
 static struct gr_route *own_route(granary *g, gr_cu_stream handle) {
     struct gr_route *route = gr_route_find(&g->own.routes, handle);
+    if (!route && g->buried > 0) route = renew_route(g, handle);
     if (route) return route;
     struct gr_stream *stream = gr_host_take(1, sizeof(*stream), 64);
     if (!stream) return NULL;
@@ -185,6 +198,14 @@ static int make_pools(granary *g, struct gr_heap *heap, gr_cu_stream handle, enu
     return *out ? GRANARY_OK : GRANARY_HOST_MEMORY;
 }
 
+/* Its handle is not found any more. miss is held. */
+static void hide_stream(granary *g, const struct gr_stream *stream) {
+    GR_HEAP_FOR(heap, g)
+        GR_ROUTE_FOR(route, heap)
+            if (route->stream == stream) gr_route_hide(&heap->routes, route);
+    g->buried++;
+}
+
 int gr_heap_bury(granary *g, gr_cu_stream handle) {
     int status = GRANARY_OK;
     gr_lock_take(&g->miss);
@@ -192,12 +213,10 @@ int gr_heap_bury(granary *g, gr_cu_stream handle) {
     if (route) {
         status = gr_defer_bury(&g->defer, route->stream);
         if (status == GRANARY_OK) status = gr_stream_bury(route->stream, &g->driver);
-        if (status != GRANARY_OK)
-            gr_defer_unbury(&g->defer, route->stream);
+        if (status == GRANARY_OK)
+            hide_stream(g, route->stream);
         else
-            GR_HEAP_FOR(heap, g)
-                GR_ROUTE_FOR(r, heap)
-                    if (r->stream == route->stream) gr_route_hide(&heap->routes, r);
+            gr_defer_unbury(&g->defer, route->stream);
     }
     gr_lock_give(&g->miss);
     return status;

@@ -76,6 +76,7 @@ struct granary {
     struct gr_extents extents;
     struct gr_list heaps; /* private ones */
     struct gr_stream *streams;
+    size_t buried; /* streams that were destroyed, among them */
     struct gr_pool_pair *spare;
     struct granary_options settings; /* in force; what follows is made from them (settings.h) */
     struct gr_saved *saved;          /* those that pushes remembered, newest first */

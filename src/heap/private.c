@@ -3,6 +3,7 @@
 #include "heap/private.h"
 
 #include "base/host.h"
+#include "heap/reclaim.h"
 
 struct gr_heap *gr_private_find(granary *g, uint64_t name) {
     GR_HEAP_FOR(heap, g)
@@ -118,15 +119,65 @@ void gr_private_free(granary *g, struct gr_heap *heap) {
     gr_host_give(heap);
 }
 
+static bool is_dead(const struct gr_route *route) {
+    return atomic_load_explicit(&route->stream->dead, memory_order_relaxed);
+}
+
 void gr_private_sweep(granary *g) {
     GR_ROUTE_FOR(route, &g->own)
-        if (atomic_load(&route->stream->dead)) retire_pools(g, route);
+        if (is_dead(route)) retire_pools(g, route);
     for (struct gr_heap *heap = gr_heap_next(g, &g->own), *next; heap; heap = next) {
         next = gr_heap_next(g, heap);
         if (atomic_load(&heap->guests) > 0) continue; /* another time */
         bool none = heap->users == 0;
         GR_ROUTE_FOR(route, heap)
-            if (heap->users == 0 || atomic_load(&route->stream->dead)) none &= retire_pools(g, route);
+            if (heap->users == 0 || is_dead(route)) none &= retire_pools(g, route);
         if (none && heap->users == 0) gr_private_free(g, heap);
     }
+}
+
+/* May a reader have found a route of the heap before it was hidden? Guests come under scope_lock. */
+static bool has_readers(granary *g, const struct gr_heap *heap) {
+    gr_lock_take(&g->scope_lock);
+    bool guests = atomic_load(&heap->guests) > 0;
+    gr_lock_give(&g->scope_lock);
+    return guests || heap == &g->own;
+}
+
+/* Takes down what is empty of destroyed streams in a heap; its routes too, where no reader can be at them. */
+static void sweep_dead(granary *g, struct gr_heap *heap) {
+    const bool keeps = has_readers(g, heap);
+    for (struct gr_route *route = heap->routes.first, *next; route; route = next) {
+        next = route->next;
+        if (!is_dead(route)) continue;
+        for (int c = 0; c < GR_POOLS; c++)
+            if (gr_heap_pool(route, c)) gr_reclaim_close_empty(g, gr_heap_pool(route, c));
+        if (!retire_pools(g, route) || keeps) continue;
+        gr_route_unlink(&heap->routes, route);
+        gr_host_give(route);
+    }
+}
+
+/* Has the stream a route in a private heap? */
+static bool is_elsewhere(granary *g, const struct gr_stream *stream) {
+    for (struct gr_heap *heap = gr_heap_next(g, &g->own); heap; heap = gr_heap_next(g, heap))
+        GR_ROUTE_FOR(route, heap)
+            if (route->stream == stream) return true;
+    return false;
+}
+
+static bool has_pools(const struct gr_route *route) {
+    for (int c = 0; c < GR_POOLS; c++)
+        if (gr_heap_pool(route, c)) return true;
+    return false;
+}
+
+struct gr_route *gr_private_spent(granary *g) {
+    if (!gr_defer_quiet(&g->defer)) return NULL;
+    GR_HEAP_FOR(heap, g) sweep_dead(g, heap);
+    GR_ROUTE_FOR(route, &g->own)
+        if (is_dead(route) && !has_pools(route) && !is_elsewhere(g, route->stream) &&
+            !gr_defer_needs(&g->defer, route->stream))
+            return route;
+    return NULL;
 }

@@ -26,6 +26,10 @@ GR_MUST int gr_private_read(granary *g, uint64_t name, struct granary_pool_stats
  * streams, and released heaps without pools. Under the miss lock. */
 void gr_private_sweep(granary *g);
 
+/* The own heap's route to a destroyed stream that has nothing left: no memory in any heap, and no block waits for it.
+ * Gives empty ranges of destroyed streams up. NULL: there is none, or a capture is open. Under the miss lock. */
+struct gr_route *gr_private_spent(granary *g);
+
 /* Frees a heap, or the routes of one, whose pools have no segments. */
 void gr_private_free(granary *g, struct gr_heap *heap);
 void gr_private_free_routes(granary *g, struct gr_heap *heap);

@@ -50,6 +50,17 @@ static bool visible(struct gr_route_table *table, const struct gr_route *route) 
     }
 }
 
+/* One of so many slots that was replaced, or a new one. */
+static struct gr_route_table *empty_table(struct gr_routes *routes, size_t slots) {
+    struct gr_route_table **at = &current(routes)->older, *table;
+    while (*at && (*at)->mask + 1 != slots) at = &(*at)->older;
+    table = *at;
+    if (!table) return make(slots);
+    *at = table->older;
+    for (size_t i = 0; i < slots; i++) atomic_store_explicit(&table->slot[i], NULL, memory_order_relaxed);
+    return table;
+}
+
 bool gr_route_reserve(struct gr_routes *routes) {
     struct gr_route_table *table = current(routes);
     if ((routes->used + 1) * 2 <= table->mask + 1) return true; /* at most half full: probes stay short */
@@ -58,7 +69,7 @@ bool gr_route_reserve(struct gr_routes *routes) {
         routes_seen += visible(table, route);
     size_t slots = FIRST_SLOTS;
     while (slots < (routes_seen + 1) * 4) slots *= 2; /* tombstones are left behind */
-    struct gr_route_table *fresh = make(slots);
+    struct gr_route_table *fresh = empty_table(routes, slots);
     if (!fresh) return false;
     for (struct gr_route *route = routes->first; route; route = route->next)
         if (visible(table, route)) enter(fresh, route);
@@ -81,4 +92,10 @@ void gr_route_hide(struct gr_routes *routes, struct gr_route *route) {
     size_t i = gr_route_hash(route->handle);
     while (atomic_load_explicit(&table->slot[i & table->mask], memory_order_relaxed) != route) i++;
     atomic_store_explicit(&table->slot[i & table->mask], &tombstone, memory_order_release);
+}
+
+void gr_route_unlink(struct gr_routes *routes, struct gr_route *route) {
+    struct gr_route **at = &routes->first;
+    while (*at != route) at = &(*at)->next;
+    *at = route->next;
 }

@@ -3,10 +3,13 @@
  *
  *      handle ── hash ──> slot ──> route { stream, small pool, large pool }
  *
- * Routes are added under the miss lock and published with a release store. A table that fills up is
- * replaced by one twice as large, and the old one is kept until fini, because readers may still be in
- * it. A route whose stream is destroyed is replaced by a tombstone in the table, so that its handle
- * finds nothing any more; the route itself stays with the heap until its memory has gone.
+ * Routes are added under the miss lock and published with a release store. A route whose stream is destroyed is
+ * replaced by a tombstone in the table, so that its handle finds nothing any more; the route itself stays with the
+ * heap until its memory has gone. Of the own heap it then serves another stream, since readers may still look at it.
+ *
+ * A table that fills up is replaced by another, and kept until fini, because readers may still be in it. It is used
+ * again where one of its size is needed; a reader that is in it then may miss its route, and asks once more under the
+ * lock, as for one that is not there.
  *
  * Locks: find none; all else the miss lock. */
 #ifndef GR_HEAP_ROUTE_H
@@ -25,7 +28,7 @@ struct gr_heap;
 enum { GR_POOLS = 2 * GR_CLASSES };
 
 struct gr_route {
-    gr_cu_stream handle;                      /* constant; NULL for a tombstone */
+    _Atomic(gr_cu_stream) handle;             /* that of the stream; NULL for a tombstone */
     struct gr_stream *stream;                 /* constant */
     struct gr_heap *heap;                     /* constant */
     _Atomic(struct gr_pool *) pool[GR_POOLS]; /* NULL until the first allocation */
@@ -59,7 +62,9 @@ static GR_INLINE struct gr_route *gr_route_look(struct gr_routes *routes, gr_cu_
     for (size_t i = gr_route_hash(handle);; i++) {
         struct gr_route *route = atomic_load_explicit(&table->slot[i & table->mask], memory_order_acquire);
         if (!route) return NULL;
-        if (GR_LIKELY(route->handle == handle) && (any || gr_stream_is(route->stream, handle))) return route;
+        if (GR_LIKELY(atomic_load_explicit(&route->handle, memory_order_relaxed) == handle) &&
+            (any || gr_stream_is(route->stream, handle)))
+            return route;
     }
 }
 
@@ -73,5 +78,7 @@ GR_MUST bool gr_route_reserve(struct gr_routes *routes);
 void gr_route_publish(struct gr_routes *routes, struct gr_route *route);
 /* Its handle finds it no more. */
 void gr_route_hide(struct gr_routes *routes, struct gr_route *route);
+/* One that was hidden leaves the list of all. */
+void gr_route_unlink(struct gr_routes *routes, struct gr_route *route);
 
 #endif

@@ -246,6 +246,13 @@ size_t gr_defer_pending_on(struct gr_defer *defer, const struct gr_stream *strea
     return sum;
 }
 
+bool gr_defer_needs(struct gr_defer *defer, const struct gr_stream *stream) {
+    gr_lock_take(&defer->lock);
+    bool needs = !gr_list_empty(&stream->queue) || !gr_list_empty(&stream->waiting);
+    gr_lock_give(&defer->lock);
+    return needs;
+}
+
 int gr_defer_bury(struct gr_defer *defer, struct gr_stream *stream) {
     gr_lock_take(&defer->lock);
     int status = gr_list_empty(&stream->waiting) ? GRANARY_OK : gr_driver_begin(defer->driver);

@@ -88,6 +88,9 @@ size_t gr_defer_pending(struct gr_defer *defer);
 /* Bytes of PENDING blocks that wait for work on the stream. All pools are stopped. */
 size_t gr_defer_pending_on(struct gr_defer *defer, const struct gr_stream *stream);
 
+/* Does any block wait for the stream, or would it, if it were freed? */
+bool gr_defer_needs(struct gr_defer *defer, const struct gr_stream *stream);
+
 /* The stream's handle is about to become invalid: its events are recorded now. */
 GR_MUST int gr_defer_bury(struct gr_defer *defer, struct gr_stream *stream);
 /* It lives on after all: more work may follow, and events must stand behind that. */

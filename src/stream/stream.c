@@ -7,19 +7,36 @@
 #include "base/check.h"
 
 void gr_stream_init(struct gr_stream *stream, gr_cu_stream handle) {
-    *stream = (struct gr_stream){.handle = handle, .thread = gr_thread_number()};
-    atomic_init(&stream->epoch, 1);
+    *stream = (struct gr_stream){.done = 0};
+    gr_stream_renew(stream, handle);
     gr_list_init(&stream->queue);
     gr_list_init(&stream->waiting);
     gr_list_init(&stream->busy);
 }
 
+void gr_stream_renew(struct gr_stream *stream, gr_cu_stream handle) {
+    atomic_store_explicit(&stream->handle, handle, memory_order_relaxed);
+    atomic_store_explicit(&stream->thread, gr_thread_number(), memory_order_relaxed);
+    atomic_store_explicit(&stream->epoch, 1, memory_order_relaxed);
+    atomic_store_explicit(&stream->dead, false, memory_order_relaxed);
+    atomic_store_explicit(&stream->context, NULL, memory_order_relaxed);
+    stream->reserve_class[0] = '\0';
+    stream->done = 0;
+    stream->pending = 0;
+}
+
+/* Destroys the events. A current context is needed. */
+static void drop_events(struct gr_stream *stream, struct gr_driver *driver) {
+    for (unsigned i = 0; i < GR_STREAM_EVENTS; i++)
+        if (stream->mark[i].event)
+            gr_driver_ignore(driver, GR_ENTRY_cuEventDestroy,
+                             GR_TWICE(GR_DRIVE(driver, cuEventDestroy, stream->mark[i].event)));
+    memset(stream->mark, 0, sizeof(stream->mark));
+}
+
 void gr_stream_fini(struct gr_stream *stream, struct gr_driver *driver) {
     if (GR_TWICE(gr_driver_begin(driver)) == GRANARY_OK) {
-        for (unsigned i = 0; i < GR_STREAM_EVENTS; i++)
-            if (stream->mark[i].event)
-                gr_driver_ignore(driver, GR_ENTRY_cuEventDestroy,
-                                 GR_TWICE(GR_DRIVE(driver, cuEventDestroy, stream->mark[i].event)));
+        drop_events(stream, driver);
         gr_driver_end(driver);
     }
     memset(stream->mark, 0, sizeof(stream->mark));
@@ -81,11 +98,14 @@ int gr_stream_event(struct gr_driver *driver, gr_cu_context context, gr_cu_event
 /* Ends the epoch with an event. */
 static int mark(struct gr_stream *stream, struct gr_driver *driver) {
     unsigned at = stream->pending;
+    const gr_cu_context context = gr_stream_context(stream, driver);
+    if (stream->made && stream->made != context) drop_events(stream, driver); /* of what it was before */
+    stream->made = context;
     if (at == GR_STREAM_EVENTS) {
         /* All in flight: the newest is recorded again and covers what it covered before. */
         at = --stream->pending;
     } else if (!stream->mark[at].event) {
-        int status = gr_stream_event(driver, gr_stream_context(stream, driver), &stream->mark[at].event);
+        int status = gr_stream_event(driver, context, &stream->mark[at].event);
         if (status != GRANARY_OK) return status;
     }
     uint32_t ended = atomic_fetch_add_explicit(&stream->epoch, 1, memory_order_seq_cst);

@@ -32,13 +32,15 @@
 enum { GR_STREAM_EVENTS = 4 };
 
 struct gr_stream {
-    gr_cu_stream handle;    /* constant; the legacy stream is GR_CU_STREAM_LEGACY, never NULL */
-    uint64_t thread;        /* constant; number of the thread that has it, for a per-thread stream */
-    struct gr_stream *next; /* of all streams of the device; under the miss lock */
-    _Atomic uint32_t epoch; /* current number, from 1 */
-    atomic_bool dead;       /* destroyed: the handle is not to be used. Set once, under the miss lock */
+    /* constant, until the object becomes another stream; read without a lock */
+    _Atomic(gr_cu_stream) handle; /* the legacy stream is GR_CU_STREAM_LEGACY, never NULL */
+    _Atomic uint64_t thread;      /* number of the thread that has it, for a per-thread stream */
+    struct gr_stream *next;       /* of all streams of the device; under the miss lock */
+    _Atomic uint32_t epoch;       /* current number, from 1 */
+    atomic_bool dead;             /* destroyed: the handle is not to be used. Changed under the miss lock */
     _Atomic(gr_cu_context) context; /* that its events are made in; NULL: not known yet */
     /* under the miss lock */
+    gr_cu_context made;                     /* that the events below were made in; NULL: there are none */
     char reserve_class[GRANARY_CLASS_ROOM]; /* of expandable_segments_reserve_by_class; "": none */
     uint32_t done;                          /* epochs up to this one are known complete; 0 at first */
     unsigned pending;                       /* events recorded and not known complete, oldest first */
@@ -58,12 +60,15 @@ static inline gr_cu_stream gr_stream_normal(gr_cu_stream handle) {
 }
 
 void gr_stream_init(struct gr_stream *stream, gr_cu_stream handle);
+/* A destroyed stream that nobody needs any more becomes another one; its events are used again. */
+void gr_stream_renew(struct gr_stream *stream, gr_cu_stream handle);
 void gr_stream_fini(struct gr_stream *stream, struct gr_driver *driver);
 
 /* Is it the stream that the calling thread means by this normalised handle? */
 static inline bool gr_stream_is(const struct gr_stream *stream, gr_cu_stream handle) {
-    if (stream->handle != handle) return false;
-    return GR_LIKELY(handle != GR_CU_STREAM_PER_THREAD) || stream->thread == gr_thread_number();
+    if (atomic_load_explicit(&stream->handle, memory_order_relaxed) != handle) return false;
+    return GR_LIKELY(handle != GR_CU_STREAM_PER_THREAD) ||
+           atomic_load_explicit(&stream->thread, memory_order_relaxed) == gr_thread_number();
 }
 
 /* May this thread record events on it? */

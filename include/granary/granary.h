@@ -396,7 +396,8 @@ GRANARY_API int granary_stream_destroyed(granary *g, granary_stream stream);
 
 /* ---- figures ------------------------------------------------------------------------------ */
 
-/* One quantity over time. total_up - total_down == current. */
+/* One quantity over time. total_up - total_down == current. Of blocks that several threads allocate, a peak that lasts
+ * shorter than a millisecond, or 64 allocations, may be missed; all else is exact. */
 struct granary_stat {
     int64_t current;
     int64_t peak; /* since opening or granary_reset_peaks */

@@ -70,8 +70,9 @@ bool gr_stream_capturing(const struct gr_stream *stream, struct gr_driver *drive
 gr_cu_context gr_stream_context(struct gr_stream *stream, struct gr_driver *driver) {
     gr_cu_context context = atomic_load_explicit(&stream->context, memory_order_relaxed);
     if (context) return context;
-    const bool named = stream->handle != GR_CU_STREAM_LEGACY && stream->handle != GR_CU_STREAM_PER_THREAD;
-    if (!named || !driver->call.cuStreamGetCtx ||
+    const bool is_default = stream->handle == GR_CU_STREAM_LEGACY ||
+                            stream->handle == GR_CU_STREAM_PER_THREAD;
+    if (is_default || !driver->call.cuStreamGetCtx ||
         GR_DRIVE(driver, cuStreamGetCtx, stream->handle, &context) != GR_CU_SUCCESS || !context)
         context = driver->context; /* whatever refuses to tell: streams of others are rare */
     atomic_store_explicit(&stream->context, context, memory_order_relaxed);

@@ -33,11 +33,11 @@ enum { GR_STREAM_EVENTS = 4 };
 
 struct gr_stream {
     /* constant, until the object becomes another stream; read without a lock */
-    _Atomic(gr_cu_stream) handle; /* the legacy stream is GR_CU_STREAM_LEGACY, never NULL */
-    _Atomic uint64_t thread;      /* number of the thread that has it, for a per-thread stream */
-    struct gr_stream *next;       /* of all streams of the device; under the miss lock */
-    _Atomic uint32_t epoch;       /* current number, from 1 */
-    atomic_bool dead;             /* destroyed: the handle is not to be used. Changed under the miss lock */
+    _Atomic(gr_cu_stream) handle;   /* the legacy stream is GR_CU_STREAM_LEGACY, never NULL */
+    _Atomic uint64_t thread;        /* number of the thread that has it, for a per-thread stream */
+    struct gr_stream *next;         /* of all streams of the device; under the miss lock */
+    _Atomic uint32_t epoch;         /* current number, from 1 */
+    atomic_bool dead;               /* destroyed: the handle is not to be used. Changed under the miss lock */
     _Atomic(gr_cu_context) context; /* that its events are made in; NULL: not known yet */
     /* under the miss lock */
     gr_cu_context made;                     /* that the events below were made in; NULL: there are none */

@@ -270,6 +270,29 @@ START_TEST(memory_that_a_stream_of_a_peer_was_given_moves_once_that_stream_has_p
 }
 END_TEST
 
+/* 60 of 64 MiB freed on the stream serve another, which takes an event on it. */
+static void pass_from(granary_stream stream) {
+    const int64_t moved = fixture_stats(g).moved_bytes;
+    fixture_free(g, fixture_alloc(g, 60 * GR_MIB, stream));
+    void *ptr = fixture_alloc(g, 50 * GR_MIB, own);
+    ck_assert_int_gt(fixture_stats(g).moved_bytes, moved);
+    fixture_free(g, ptr);
+    (void)fixture_trim(g, 0);
+}
+
+START_TEST(what_a_stream_of_a_peer_has_left_serves_one_of_the_device_and_back) {
+    open_with(two_small);
+    for (int round = 0; round < 4; round++) {
+        granary *of = round % 2 ? g : peer;
+        granary_stream stream = fixture_stream(of);
+        pass_from(stream);
+        if (of == peer) RAN(granary_stream_destroyed(g, stream));
+        RAN(granary_stream_destroy(of, stream));
+    }
+    close_all();
+}
+END_TEST
+
 Suite *suite_peer(void) {
     Suite *suite = suite_create("peer");
     TCase *cases = tcase_create("peer");
@@ -287,6 +310,7 @@ Suite *suite_peer(void) {
     tcase_add_test(cases, events_are_made_anew_when_a_use_passes_from_one_device_to_the_other);
     tcase_add_test(cases, an_event_that_cannot_be_made_for_a_peer_leaves_the_block_as_it_was);
     tcase_add_test(cases, memory_that_a_stream_of_a_peer_was_given_moves_once_that_stream_has_passed);
+    tcase_add_test(cases, what_a_stream_of_a_peer_has_left_serves_one_of_the_device_and_back);
     suite_add_tcase(suite, cases);
     return suite;
 }

@@ -246,9 +246,8 @@ GRANARY_API int granary_options_parse(struct granary_options *options, const cha
 GRANARY_API int granary_options_from_environment(struct granary_options *options,
                                                  struct granary_option_error *error);
 
-/* Opens the allocator of one device. options may be NULL: the defaults, changed by the environment.
- * The primary context of the device is retained until granary_close. On failure *out is NULL and
- * the words are in options->fault.
+/* Opens the allocator of one device. options may be NULL: the defaults, changed by the environment. The
+ * primary context is retained until granary_close. On failure *out is NULL, and the words are in options->fault.
  * Driver: always.  Capture: refused by the driver in some modes; open before capturing.
  * Fails: INVALID, OPTION, HOST_MEMORY, NO_DRIVER, STUB_DRIVER, OLD_DRIVER, NO_DEVICE, UNSUPPORTED (strict),
  * DRIVER. */

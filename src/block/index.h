@@ -16,7 +16,6 @@
  * Invariants (gr_index_check):
  *      X1  every block sits in the bin of its size, and the bit of a bin is set iff it is not empty
  *      X2  in each treap: order by (size, address), heap order by priority, parent links, least block
- *      X3  count and bytes are those of the blocks in it
  *
  * Locks: the caller's (the pool's). */
 #ifndef GR_BLOCK_INDEX_H
@@ -29,9 +28,6 @@ enum { GR_INDEX_WORDS = 64, GR_INDEX_BINS = GR_INDEX_WORDS * 64 };
 struct gr_index {
     uint64_t summary; /* bit w: map[w] != 0 */
     uint64_t map[GR_INDEX_WORDS];
-    size_t count;
-    uint64_t bytes;
-    uint64_t changes; /* insertions and removals so far: equal numbers, equal contents */
     struct gr_index_bin {
         struct gr_block *root, *least;
     } bin[GR_INDEX_BINS];
@@ -65,9 +61,6 @@ static inline void gr_index_insert(struct gr_index *index, struct gr_block *b) {
     unsigned n = gr_index_bin_of(b->size);
     struct gr_index_bin *bin = &index->bin[n];
     GR_ASSERT(n < GR_INDEX_BINS, "X1");
-    index->changes++;
-    index->count++;
-    index->bytes += b->size;
     b->u.node.child[0] = b->u.node.child[1] = b->u.node.parent = NULL;
     if (bin->root) {
         gr_index_insert_among(bin, b);
@@ -81,9 +74,6 @@ static inline void gr_index_insert(struct gr_index *index, struct gr_block *b) {
 static inline void gr_index_remove(struct gr_index *index, struct gr_block *b) {
     unsigned n = gr_index_bin_of(b->size);
     struct gr_index_bin *bin = &index->bin[n];
-    index->changes++;
-    index->count--;
-    index->bytes -= b->size;
     if ((uintptr_t)b->u.node.child[0] | (uintptr_t)b->u.node.child[1] | (uintptr_t)b->u.node.parent) {
         gr_index_remove_among(bin, b);
         return;
@@ -120,6 +110,12 @@ struct gr_block *gr_index_next(const struct gr_index *index, const struct gr_blo
 /* The largest block, of several the one with the highest address, or NULL. */
 struct gr_block *gr_index_last(const struct gr_index *index);
 
-const char *gr_index_check(const struct gr_index *index, enum gr_block_state state);
+struct gr_index_sum {
+    size_t count; /* of blocks */
+    uint64_t bytes;
+};
+
+/* NULL, or the tag that is broken; *sum: of all blocks in it. */
+const char *gr_index_check(const struct gr_index *index, enum gr_block_state state, struct gr_index_sum *sum);
 
 #endif

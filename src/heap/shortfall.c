@@ -21,7 +21,7 @@ static void add_pool(const struct gr_pool *asked, struct gr_pool *pool, struct g
     gr_pool_settle(pool);
     const struct gr_block *last = gr_index_last(&pool->free);
     if (last) *largest = gr_max(*largest, last->size);
-    *place += pool->free.bytes;
+    *place += gr_pool_unused(pool);
     if (place != &out->free_graph_bytes) out->idle_bytes += gr_idle_total(pool, SIZE_MAX);
 }
 
@@ -33,7 +33,7 @@ static void add_stream(granary *g, const struct gr_stream *stream, struct granar
                 const struct gr_pool *pool = route->stream == stream ? gr_heap_pool(route, c) : NULL;
                 if (!pool) continue;
                 out->live_bytes += (size_t)gr_tally_now(&pool->tally, GR_ALLOCATED_BYTES);
-                out->free_bytes += pool->free.bytes;
+                out->free_bytes += gr_pool_unused(pool);
             }
 }
 

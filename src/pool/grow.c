@@ -104,6 +104,7 @@ bool gr_grow_pays(const struct gr_pool *pool, size_t rounded, size_t cost) {
 
 /* Takes a block out of its index. */
 static void claim(struct gr_pool *pool, struct gr_block *b) {
+    pool->taken = NULL;
     gr_index_remove(b->state == GR_BLOCK_HOLE ? &pool->holes : &pool->free, b);
     gr_block_become(b, GR_BLOCK_MOVING);
 }
@@ -111,6 +112,7 @@ static void claim(struct gr_pool *pool, struct gr_block *b) {
 /* Cuts a block in two at addr; both stay in its index. Returns the right part. */
 static struct gr_block *cut(struct gr_pool *pool, struct gr_block *b, gr_addr addr) {
     struct gr_index *index = b->state == GR_BLOCK_HOLE ? &pool->holes : &pool->free;
+    pool->taken = NULL;
     gr_index_remove(index, b);
     struct gr_block *right = gr_block_split(&pool->blocks, b, (size_t)(addr - b->addr));
     gr_index_insert(index, b);

@@ -63,6 +63,7 @@ static struct gr_block *choose(const struct gr_pool *pool, size_t want, uint32_t
 /* Makes the idle memory of a block MOVING. The slab has a reserve of three. */
 static void claim(struct gr_pool *pool, struct gr_block *b, size_t want, struct gr_idle *out) {
     struct gr_segment *segment = gr_pool_segment_of(pool, b->addr);
+    pool->taken = NULL;
     gr_index_remove(&pool->free, b);
     if (segment->kind == GR_SEGMENT_EXPANDABLE) {
         size_t from, to;

@@ -108,12 +108,13 @@ void gr_pool_retake(struct gr_pool *pool, struct gr_block *b, size_t rounded, si
 void gr_pool_settle(struct gr_pool *pool) {
     struct gr_block *b = pool->recent;
     if (!b) return;
-    pool->recent = NULL;
+    pool->recent = pool->taken = NULL;
     gr_index_insert(&pool->free, gr_pool_join(pool, b));
 }
 
 void gr_pool_put(struct gr_pool *pool, struct gr_block *b) {
     gr_pool_settle(pool);
+    pool->taken = NULL;
     gr_block_become(b, GR_BLOCK_FREE);
     gr_index_insert(&pool->free, gr_pool_join(pool, b));
 }
@@ -185,6 +186,16 @@ void gr_pool_remove_segment(struct gr_pool *pool, struct gr_segment *segment) {
             (pool->segment_count - rank) * sizeof(struct gr_segment *));
 }
 
+size_t gr_pool_unused(const struct gr_pool *pool) {
+    size_t bytes = 0;
+    for (size_t s = 0; s < pool->segment_count; s++) {
+        const struct gr_segment *segment = pool->segments[s];
+        bytes += segment->kind == GR_SEGMENT_CLASSIC ? segment->size
+                                                     : segment->range.mapped * segment->range.granule;
+    }
+    return bytes - (size_t)gr_tally_now(&pool->tally, GR_ACTIVE_BYTES);
+}
+
 /* ---- checking ----------------------------------------------------------------------------- */
 
 const char *gr_pool_check(struct gr_pool *pool, bool moving_allowed) {
@@ -206,12 +217,13 @@ const char *gr_pool_check(struct gr_pool *pool, bool moving_allowed) {
         }
     }
     if (pool->live.count != count[GR_BLOCK_LIVE]) return "P4";
+    struct gr_index_sum free, holes;
     const char *broken = gr_live_check(&pool->live);
-    if (!broken) broken = gr_index_check(&pool->free, GR_BLOCK_FREE);
-    if (!broken) broken = gr_index_check(&pool->holes, GR_BLOCK_HOLE);
+    if (!broken) broken = gr_index_check(&pool->free, GR_BLOCK_FREE, &free);
+    if (!broken) broken = gr_index_check(&pool->holes, GR_BLOCK_HOLE, &holes);
     if (broken) return broken;
-    if (pool->free.count != count[GR_BLOCK_FREE] || pool->free.bytes != bytes[GR_BLOCK_FREE]) return "P1";
-    if (pool->holes.count != count[GR_BLOCK_HOLE] || pool->holes.bytes != bytes[GR_BLOCK_HOLE]) return "P1";
+    if (free.count != count[GR_BLOCK_FREE] || free.bytes != bytes[GR_BLOCK_FREE]) return "P1";
+    if (holes.count != count[GR_BLOCK_HOLE] || holes.bytes != bytes[GR_BLOCK_HOLE]) return "P1";
     const int64_t live = (int64_t)bytes[GR_BLOCK_LIVE], pending = (int64_t)bytes[GR_BLOCK_PENDING];
     const struct gr_tally *tally = &pool->tally;
     if (gr_tally_now(tally, GR_ALLOCATED_BYTES) != live ||

@@ -56,8 +56,7 @@ struct gr_pool {
     size_t segment_count, segment_room;
     unsigned sparing; /* 0, or the granules up to which a block that fits can be dear (policy/backing.h) */
     struct gr_block *recent; /* freed last: FREE, in no index, or NULL */
-    struct gr_block *taken;  /* handed out last by best fit, */
-    uint64_t taken_changes;  /* free.changes just after that */
+    struct gr_block *taken;  /* handed out last by best fit; NULL when the free index has changed since */
     struct gr_live live;
     struct gr_index free;
     struct gr_index holes;
@@ -101,8 +100,7 @@ static inline void gr_pool_hand_out(struct gr_pool *pool, struct gr_block *b, si
  * blocks were as many before, so their set is not asked to grow. */
 static inline struct gr_block *gr_pool_again(struct gr_pool *pool, size_t rounded, size_t requested) {
     struct gr_block *b = pool->recent;
-    if (!b || b != pool->taken || b->size != rounded || pool->taken_changes != pool->free.changes)
-        return NULL;
+    if (!b || b != pool->taken || b->size != rounded) return NULL;
     pool->recent = NULL;
     gr_block_become(b, GR_BLOCK_LIVE);
     b->u.live.requested = requested;
@@ -206,10 +204,10 @@ GR_MUST static GR_INLINE int gr_pool_take(struct gr_pool *pool, size_t rounded, 
     if (cut) gr_index_insert(&pool->free, gr_block_split(&pool->blocks, b, rounded));
     gr_pool_hand_out(pool, b, requested);
     pool->taken = b;
-    pool->taken_changes = pool->free.changes;
     *out = b;
     return GRANARY_OK;
 undo:
+    pool->taken = NULL;
     if (outside) gr_index_insert(&pool->free, b);
     return status;
 }
@@ -221,6 +219,9 @@ struct gr_segment *gr_pool_segment_of(const struct gr_pool *pool, gr_addr addr);
 GR_MUST bool gr_pool_reserve_segment(struct gr_pool *pool);
 void gr_pool_add_segment(struct gr_pool *pool, struct gr_segment *segment);
 void gr_pool_remove_segment(struct gr_pool *pool, struct gr_segment *segment);
+
+/* Bytes of memory that no block uses. Under the miss lock too, and nothing is MOVING. */
+size_t gr_pool_unused(const struct gr_pool *pool);
 
 const char *gr_pool_check(struct gr_pool *pool, bool moving_allowed);
 

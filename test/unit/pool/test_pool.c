@@ -30,12 +30,32 @@ static void teardown(void) {
     lone_pool_close(&lone);
 }
 
+static void tell(struct gr_block *b, size_t rounded) {
+    if (gr_ledger_alloc(&lone.pool.tally, b->addr, b->size, rounded, &b->label))
+        gr_ledger_settle(&lone.ledger, &lone.pool.tally);
+}
+
 static int take(size_t rounded, struct gr_block **out) {
     int status = gr_pool_take(&lone.pool, rounded, rounded, out);
-    if (status != GRANARY_OK) return status;
-    if (gr_ledger_alloc(&lone.pool.tally, (*out)->addr, (*out)->size, rounded, &(*out)->label))
-        gr_ledger_settle(&lone.ledger, &lone.pool.tally);
+    if (status == GRANARY_OK) tell(*out, rounded);
     return status;
+}
+
+static struct gr_index_sum sum_of(const struct gr_index *index, enum gr_block_state state) {
+    struct gr_index_sum sum;
+    ck_assert_ptr_null(gr_index_check(index, state, &sum));
+    return sum;
+}
+static size_t free_blocks(void) {
+    return sum_of(&lone.pool.free, GR_BLOCK_FREE).count;
+}
+
+/* Frees, and leaves the block the recent one. */
+static void give(struct gr_block *b) {
+    gr_live_remove(&lone.pool.live, gr_live_link(&lone.pool.live, b->addr));
+    b->epoch = gr_stream_epoch(&lone.stream);
+    gr_ledger_free(&lone.pool.tally, b->addr, b->size, b->u.live.requested, 0);
+    gr_pool_free(&lone.pool, b);
 }
 
 /* ---- taking ----------------------------------------------------------------------------------- */
@@ -77,7 +97,7 @@ START_TEST(the_rest_of_a_cut_serves_the_next_request_and_the_low_part_is_handed_
     ck_assert_uint_eq(a->addr, base);
     ck_assert_uint_eq(b->addr, base + 2 * GR_MIB + 512);
     ck_assert_uint_eq(gr_block_end(c), base + 8 * GR_MIB);
-    ck_assert_uint_eq(lone.pool.free.count, 0);
+    ck_assert_uint_eq(free_blocks(), 0);
 }
 END_TEST
 
@@ -105,7 +125,7 @@ START_TEST(a_block_joins_both_free_neighbours) {
     ck_assert_str_eq(lone_pool_tiles(segment), "L1 F1 L1 F1 L1 H27");
     lone_pool_put(&lone, b[2]);
     ck_assert_str_eq(lone_pool_tiles(segment), "L1 F3 L1 H27");
-    ck_assert_uint_eq(lone.pool.free.count, 1);
+    ck_assert_uint_eq(free_blocks(), 1);
     lone_pool_put(&lone, b[0]);
     lone_pool_put(&lone, b[4]);
     ck_assert_str_eq(lone_pool_tiles(segment), "F5 H27"); /* and never a hole */
@@ -129,14 +149,63 @@ START_TEST(what_is_free_behind_a_recent_block_is_not_freed_anew_when_that_serves
     (void)lone_pool_take(&lone, 2 * GR_MIB, 1);
     lone_pool_put(&lone, b); /* in epoch 1 */
     atomic_fetch_add(&lone.stream.epoch, 4);
-    gr_live_remove(&lone.pool.live, gr_live_link(&lone.pool.live, a->addr));
-    a->epoch = gr_stream_epoch(&lone.stream);
-    gr_ledger_free(&lone.pool.tally, a->addr, a->size, a->u.live.requested, 0);
-    gr_pool_free(&lone.pool, a);
+    give(a);
     ck_assert_int_eq(take(4 * GR_MIB, &c), GRANARY_OK);
     ck_assert_ptr_eq(c, a);
     ck_assert_ptr_eq(c->next, b);
     ck_assert_uint_eq(b->epoch, 1);
+}
+END_TEST
+
+/* What can change the free index between a take and the free of what was taken. */
+static struct gr_idle idle;
+static struct gr_growth growth;
+
+static void nothing(struct gr_block *other) {
+    (void)other;
+}
+static void settling(struct gr_block *other) {
+    give(other);
+}
+static void putting(struct gr_block *other) {
+    lone_pool_put(&lone, other);
+}
+static void claiming(struct gr_block *other) {
+    (void)other;
+    ck_assert(gr_idle_claim(&lone.pool, 2 * GR_MIB, UINT32_MAX, &idle));
+}
+static void claimed(void) {
+    gr_idle_finish(&lone.pool, &idle);
+}
+static void growing(struct gr_block *other) {
+    lone_pool_put(&lone, other);
+    ck_assert_int_eq(gr_grow_plan(&lone.pool, 56 * GR_MIB, &growth), GRANARY_OK);
+}
+static void grown(void) {
+    gr_grow_finish(&lone.pool, &growth);
+}
+static void missing(struct gr_block *other) {
+    struct gr_block *none;
+    give(other);
+    ck_assert_int_eq(gr_pool_take(&lone.pool, GR_GIB, GR_GIB, &none), GRANARY_OUT_OF_MEMORY);
+}
+static const struct {
+    void (*begin)(struct gr_block *other), (*end)(void);
+} changes[] = {{nothing, NULL},     {settling, NULL}, {putting, NULL},
+               {claiming, claimed}, {growing, grown}, {missing, NULL}};
+
+START_TEST(a_recent_block_serves_again_without_a_look_unless_the_free_index_has_changed) {
+    struct gr_block *other = lone_pool_take(&lone, 2 * GR_MIB, 1), *whole, *b;
+    (void)lone_pool_take(&lone, 2 * GR_MIB, 1);
+    whole = lone_pool_take(&lone, 4 * GR_MIB, 1);
+    lone_pool_put(&lone, whole);
+    ck_assert_int_eq(take(2 * GR_MIB, &b), GRANARY_OK);
+    changes[_i].begin(other);
+    give(b);
+    b = gr_pool_again(&lone.pool, 2 * GR_MIB, 2 * GR_MIB);
+    ck_assert_int_eq(b != NULL, changes[_i].begin == nothing);
+    if (b) tell(b, 2 * GR_MIB);
+    if (changes[_i].end) changes[_i].end();
 }
 END_TEST
 
@@ -155,11 +224,14 @@ START_TEST(small_requests_go_and_come_without_a_trace) {
             lone_pool_put(&lone, live[at]);
             live[at] = live[--count];
         }
-        if (step % 1000 == 0) ck_assert_ptr_null(lone_pool_check(&lone));
+        if (step % 1000 == 0) {
+            ck_assert_ptr_null(lone_pool_check(&lone));
+            ck_assert_uint_eq(gr_pool_unused(&lone.pool), sum_of(&lone.pool.free, GR_BLOCK_FREE).bytes);
+        }
     }
     while (count > 0) lone_pool_put(&lone, live[--count]);
     ck_assert_str_eq(lone_pool_tiles(segment), "F1 H7");
-    ck_assert_uint_eq(lone.pool.free.count, 1);
+    ck_assert_uint_eq(free_blocks(), 1);
 }
 END_TEST
 
@@ -196,7 +268,7 @@ START_TEST(blocks_of_neighbouring_classic_segments_do_not_join) {
                       *b = lone_pool_add_classic(&lone, 20 * GR_MIB);
     ck_assert_str_eq(lone_pool_tiles(a), "F10");
     ck_assert_str_eq(lone_pool_tiles(b), "F10");
-    ck_assert_uint_eq(lone.pool.free.count, 2);
+    ck_assert_uint_eq(free_blocks(), 2);
 }
 END_TEST
 
@@ -212,7 +284,7 @@ START_TEST(segments_stay_sorted_and_every_address_finds_its_own) {
     for (size_t i = 1; i < lone.pool.segment_count; i++)
         ck_assert_uint_lt(lone.pool.segments[i - 1]->base, lone.pool.segments[i]->base);
     ck_assert_uint_eq(lone.pool.segment_count, 21);
-    ck_assert_uint_eq(lone.pool.holes.count, 21);
+    ck_assert_uint_eq(sum_of(&lone.pool.holes, GR_BLOCK_HOLE).count, 21);
 }
 END_TEST
 
@@ -288,6 +360,8 @@ Suite *suite_pool(void) {
     tcase_add_test(large, a_block_joins_both_free_neighbours);
     tcase_add_test(large, a_joined_block_remembers_the_newest_epoch_of_its_parts);
     tcase_add_test(large, what_is_free_behind_a_recent_block_is_not_freed_anew_when_that_serves_again);
+    tcase_add_loop_test(large, a_recent_block_serves_again_without_a_look_unless_the_free_index_has_changed,
+                        0, (int)GR_COUNT(changes));
     tcase_add_test(large, segments_stay_sorted_and_every_address_finds_its_own);
     tcase_add_test(large, blocks_that_are_missing_from_an_index_break_p1);
     tcase_add_test(large, segments_out_of_order_break_p2);

@@ -83,6 +83,13 @@ static inline void gr_index_remove(struct gr_index *index, struct gr_block *b) {
     if (!index->map[n / 64]) index->summary &= ~(UINT64_C(1) << n / 64);
 }
 
+/* A block of this size, or 0 for none, may soon be inserted. */
+static inline void gr_index_expect(const struct gr_index *index, uint64_t size) {
+    const struct gr_index_bin *bin = &index->bin[gr_index_bin_of(size)];
+    __builtin_prefetch(bin->least);
+    __builtin_prefetch(bin->root);
+}
+
 /* Least block of the first bin from n on that has any, or NULL. */
 static inline struct gr_block *gr_index_least_from(const struct gr_index *index, unsigned n) {
     if (GR_UNLIKELY(n >= GR_INDEX_BINS)) return NULL;

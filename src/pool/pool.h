@@ -180,11 +180,15 @@ GR_MUST static GR_INLINE int gr_pool_take(struct gr_pool *pool, size_t rounded, 
         pool->recent = NULL;
         outside = true;
     } else {
+        /* First, so that memory is asked for what comes next before joining waits for neighbours. */
+        struct gr_block *found = gr_index_find(&pool->free, rounded);
+        if (found) gr_index_expect(&pool->free, found->size - rounded);
         if (b) {
+            const bool stale = found && (found == b->next || found == b->prev); /* it will be part of b */
             pool->recent = NULL;
             b = gr_pool_join(pool, b);
+            if (GR_UNLIKELY(stale)) found = gr_index_find(&pool->free, rounded);
         }
-        struct gr_block *found = gr_index_find(&pool->free, rounded);
         outside = b && b->size >= rounded && (!found || gr_index_before(b, found));
         if (!outside) {
             if (b) gr_index_insert(&pool->free, b);

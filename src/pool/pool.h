@@ -145,7 +145,7 @@ static inline struct gr_block *gr_pool_join(struct gr_pool *pool, struct gr_bloc
 void gr_pool_settle(struct gr_pool *pool);
 /* A LIVE block becomes FREE and the recent one, where there is none. Cannot fail. */
 static inline void gr_pool_free_first(struct gr_pool *pool, struct gr_block *b) {
-    gr_block_become(b, GR_BLOCK_FREE);
+    gr_block_step(b, GR_BLOCK_LIVE, GR_BLOCK_FREE);
     pool->recent = b;
 }
 static inline void gr_pool_free(struct gr_pool *pool, struct gr_block *b) {

@@ -10,7 +10,7 @@
 #include <granary/history.h>
 #include <granary/sim.h>
 
-#include "base/base.h"
+#include "heap/heap.h"
 #include "measure.h"
 
 enum { HOLES = 4096, PENDING = 10000 };
@@ -98,24 +98,31 @@ static void pair_scope(struct guard *b, size_t n) {
     must(granary_pool_release(b->g, pool));
 }
 
-static void pairs_watched(struct guard *b, size_t n, int level) {
+/* dense: how events come is a matter of valgrind's speed otherwise (ledger/pace.h). */
+static void pairs_watched(struct guard *b, size_t n, int level, uint64_t dense) {
     struct granary_history_options history;
     granary_history_options_init(&history);
     history.level = level;
     history.stacks = GRANARY_STACKS_NONE;
     history.entries = 1000;
     must(granary_record_history(b->g, &history));
+    b->g->ledger.history->pace.dense = dense;
     pairs(b, n, 1024);
 }
 
-/* Every event is recorded, without stacks. */
+/* Every event is recorded, without stacks, and so many share a reading of the clock as can. */
 static void pair_recorded(struct guard *b, size_t n) {
-    pairs_watched(b, n, GRANARY_HISTORY_ALL);
+    pairs_watched(b, n, GRANARY_HISTORY_ALL, UINT64_MAX / GR_PACE_SHARE);
 }
 
-/* No event is, but blocks are to know who asked. */
+/* Each reads it. */
+static void pair_apart(struct guard *b, size_t n) {
+    pairs_watched(b, n, GRANARY_HISTORY_ALL, 0);
+}
+
+/* No event is recorded, but blocks are to know who asked. */
 static void pair_labelled(struct guard *b, size_t n) {
-    pairs_watched(b, n, GRANARY_HISTORY_STATE);
+    pairs_watched(b, n, GRANARY_HISTORY_STATE, 0);
 }
 
 /* Used on a second stream, whose work is complete by the time of the next request. */
@@ -153,7 +160,8 @@ static const struct shape {
     {"pair_small", pair_small},       {"pair_large", pair_large},       {"replace_small", replace_small},
     {"replace_1000", replace_1000},   {"replace_10000", replace_10000}, {"holes_equal", holes_equal},
     {"holes_smaller", holes_smaller}, {"pair_scope", pair_scope},       {"record_done", record_done},
-    {"pair_pending", pair_pending},   {"pair_recorded", pair_recorded}, {"pair_labelled", pair_labelled},
+    {"pair_pending", pair_pending},   {"pair_recorded", pair_recorded}, {"pair_apart", pair_apart},
+    {"pair_labelled", pair_labelled},
 };
 
 int main(int argc, char **argv) {

@@ -271,11 +271,10 @@ static int GR_ASIDE alloc_rest(granary *g, size_t size, granary_stream stream, v
     return alloc(g, size, stream, out);
 }
 
-/* Of a pool that is locked: the recent block once more, with history, or another one. */
+/* Of a pool that is locked: another block than the recent one. */
 static int GR_ASIDE alloc_locked(granary *g, struct gr_pool *pool, size_t size, granary_stream stream,
                                  void **out, const void *caller) {
     size_t rounded = gr_sizing_units(size);
-    if (pool->tally.history && gr_hit_alloc_told(g, pool, rounded, size, out)) return GRANARY_OK;
     if (gr_hit_take(g, pool, NULL, rounded, size, false, out) == GRANARY_OK) return GRANARY_OK;
     return alloc_rest(g, size, stream, out, caller);
 }
@@ -312,9 +311,8 @@ static int GR_ASIDE free_rest(granary *g, void *ptr, const void *caller) {
     return GR_LIKELY(status == GRANARY_OK) ? GRANARY_OK : fail_pointer(g, "granary_free", status, ptr);
 }
 
-/* Of a pool that is locked: what becomes the recent block, with history, or does not. */
+/* Of a pool that is locked: what does not simply become the recent block. */
 static int GR_ASIDE free_locked(granary *g, struct gr_pool *pool, struct gr_block **link, void *ptr) {
-    if (pool->tally.history && gr_hit_free_told(pool, link)) return GRANARY_OK;
     int status = gr_heap_free_locked(g, pool, link);
     return GR_LIKELY(status == GRANARY_OK) ? GRANARY_OK : fail_pointer(g, "granary_free", status, ptr);
 }

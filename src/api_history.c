@@ -38,7 +38,7 @@ int granary_record_history(granary *g, const struct granary_history_options *giv
     return status == GRANARY_OK
                ? GRANARY_OK
                : gr_fault_fail(g, call, status, "no host memory for %zu entries of %zu bytes",
-                               options.entries, sizeof(struct gr_slot));
+                               options.entries, (size_t)GR_RING_ENTRY);
 }
 
 int granary_clear_history(granary *g) {

@@ -24,7 +24,7 @@ struct granary_history_options {
     size_t struct_size; /* sizeof (struct granary_history_options), set by granary_history_options_init */
     int level;          /* enum granary_history_level. default ALL */
     int stacks;         /* sum of enum granary_stacks. default GRANARY_STACKS_ALL */
-    size_t entries;     /* events kept, 48 bytes each; of more, the newest. default 100000 */
+    size_t entries; /* events kept, 32 bytes each, 56 with metadata; of more, the newest. default 100000 */
 };
 /* Fills in the defaults.  Driver: never.  Capture: allowed.  Fails: never. */
 GRANARY_API void granary_history_options_init(struct granary_history_options *options);

@@ -21,7 +21,8 @@
 #include "base/clock.h"
 
 struct gr_ticks {
-    bool counter; /* else the clock */
+    bool counter;  /* else the clock */
+    uint64_t cost; /* ticks that a reading takes, about */
     uint64_t first, first_ns;
 };
 

@@ -229,6 +229,17 @@ void gr_heap_settle(granary *g, struct gr_pool *pool) {
     gr_ledger_settle(&g->ledger, &pool->tally);
 }
 
+void gr_hit_tell_rest(struct gr_pool *pool, uint64_t words, gr_addr addr, size_t size) {
+    gr_history_put(pool->tally.told, &pool->tally.place, words, addr, size);
+    gr_pool_unlock(pool);
+}
+
+void gr_hit_settle(granary *g, struct gr_pool *pool, gr_addr addr, size_t size) {
+    struct gr_tally *tally = &pool->tally;
+    if (tally->told) gr_history_put(tally->told, &tally->place, gr_history_words(0, GR_ALLOC, 0), addr, size);
+    gr_heap_settle(g, pool);
+}
+
 static GR_ASIDE int try_locked(granary *g, struct gr_pool *pool, size_t rounded, size_t requested, bool dear,
                                void **out) {
     struct gr_block *b = gr_pool_again(pool, rounded, requested);

@@ -3,16 +3,16 @@
  * counted (make guard). Whatever is not the common case leaves it, and begins anew in heap.c.
  *
  *      alloc   route ─> pool: lock ─ the recent block once more ─ count ─ unlock
- *                        │       ├ history ································> the same once more, and tell
+ *                        │       │                                    └ history > gr_hit_tell
  *                        │       └ not that block ·························> gr_hit_take
  *                        └ scopes, stacks, no route, another holds the lock > gr_heap_alloc
  *      free    address table ─> pool: lock ─ live block ─ count ─ it is the recent block ─ unlock
- *                        │        ├ history ·······························> the same once more, and tell
+ *                        │        │                                                   └ history > gr_hit_tell
  *                        │        └ used by others, there is one ··········> gr_heap_free_locked
  *                        └ as above ··········································> gr_heap_free
  *
  * While history is kept and a call has something to note of itself (a stack, a tag), that is done before any lock is
- * taken, and not here.
+ * taken, and not here. So what is told here is told without a note.
  *
  * Locks: the lock of the pool; it is still held when *pool is not NULL at the end. */
 #ifndef GR_HEAP_HIT_H
@@ -27,6 +27,17 @@ static GR_INLINE bool gr_hit_begin(const granary *g, bool free) {
     const unsigned allowed = GR_WATCHED | (free ? GR_NOTED_ALLOC : GR_NOTED_FREE);
     return !(routing & ~allowed) && !gr_stacks_said();
 }
+
+/* Tells of an event of the pool, and gives its lock back. words: gr_history_words. */
+void GR_ASIDE gr_hit_tell_rest(struct gr_pool *pool, uint64_t words, gr_addr addr, size_t size);
+static GR_INLINE void gr_hit_tell(struct gr_pool *pool, uint64_t words, gr_addr addr, size_t size) {
+    if (GR_LIKELY(gr_history_put_next(pool->tally.told, &pool->tally.place, words, addr, size)))
+        gr_bias_give(&pool->tally.account->lock);
+    else
+        gr_hit_tell_rest(pool, words, addr, size);
+}
+/* An allocation rose above a ceiling: the same if there is a history, and settles the ledger. */
+void GR_COLD gr_hit_settle(granary *g, struct gr_pool *pool, gr_addr addr, size_t size);
 
 /* Served. Or not, and nothing has happened but that *pool, if it is not NULL, is the one to serve the request
  * and locked. */
@@ -43,17 +54,19 @@ static GR_INLINE bool gr_hit_alloc(granary *g, size_t size, gr_cu_stream stream,
     if (GR_UNLIKELY(!own)) return false;
     struct gr_account *account = own->tally.account;
     if (GR_UNLIKELY(!gr_bias_try(&account->lock))) return false;
-    struct gr_block *b = GR_LIKELY(!own->tally.history) ? gr_pool_again(own, rounded, size) : NULL;
+    struct gr_block *b = gr_pool_again(own, rounded, size);
     if (!b) {
         *pool = own;
         return false;
     }
     b->label = 0;
     *out = (void *)(uintptr_t)b->addr;
-    if (GR_LIKELY(!gr_ledger_alloc_untold(account, &own->tally, rounded, size)))
-        gr_bias_give(&account->lock);
+    if (GR_UNLIKELY(gr_ledger_alloc_untold(account, &own->tally, rounded, size)))
+        gr_hit_settle(g, own, b->addr, size);
+    else if (GR_UNLIKELY(own->tally.told != NULL))
+        gr_hit_tell(own, gr_history_words(0, GR_ALLOC, 0), b->addr, size);
     else
-        gr_heap_settle(g, own);
+        gr_bias_give(&account->lock);
     return true;
 }
 
@@ -100,7 +113,7 @@ static GR_INLINE bool gr_hit_free(granary *g, gr_addr addr, struct gr_pool **poo
     struct gr_account *account = own->tally.account;
     if (GR_UNLIKELY(!gr_bias_try(&account->lock))) return false;
     struct gr_block **at = gr_live_link(&own->live, addr), *b = *at;
-    if (GR_UNLIKELY(!b || b->u.live.uses || own->recent || own->tally.history)) {
+    if (GR_UNLIKELY(!b || b->u.live.uses || own->recent)) {
         *pool = own;
         *link = at;
         return false;
@@ -109,34 +122,14 @@ static GR_INLINE bool gr_hit_free(granary *g, gr_addr addr, struct gr_pool **poo
     __builtin_prefetch(b->next);
     gr_live_remove(&own->live, at);
     gr_ledger_free_untold(account, &own->tally, b->size, b->u.live.requested);
+    uint32_t label = b->label; /* where the epoch will be */
     b->epoch = gr_stream_epoch(own->stream);
     gr_pool_free_first(own, b);
-    gr_bias_give(&account->lock);
-    return true;
-}
-
-/* While history is kept: the same, of a pool that is locked and a call that has nothing to note. False: nothing has
- * happened, and it is locked still. */
-static GR_INLINE bool gr_hit_alloc_told(granary *g, struct gr_pool *own, size_t rounded, size_t size,
-                                        void **out) {
-    struct gr_block *b = gr_pool_again(own, rounded, size);
-    if (GR_UNLIKELY(!b)) return false;
-    b->label = 0;
-    *out = (void *)(uintptr_t)b->addr;
-    if (GR_LIKELY(!gr_ledger_alloc_unnoted(&own->tally, b->addr, rounded, size)))
-        gr_bias_give(&own->tally.account->lock);
+    if (GR_UNLIKELY(own->tally.told != NULL))
+        gr_hit_tell(own, gr_history_words(GR_SLOT_TWICE, GR_FREE_REQUESTED, label), addr,
+                    b->u.live.requested);
     else
-        gr_heap_settle(g, own);
-    return true;
-}
-static GR_INLINE bool gr_hit_free_told(struct gr_pool *own, struct gr_block **at) {
-    struct gr_block *b = *at;
-    if (GR_UNLIKELY(!b || b->u.live.uses || own->recent)) return false;
-    gr_live_remove(&own->live, at);
-    gr_ledger_free_unnoted(&own->tally, b->addr, b->size, b->u.live.requested, b->label);
-    b->epoch = gr_stream_epoch(own->stream);
-    gr_pool_free_first(own, b);
-    gr_bias_give(&own->tally.account->lock);
+        gr_bias_give(&account->lock);
     return true;
 }
 

@@ -37,6 +37,18 @@ void gr_ledger_add(struct gr_ledger *ledger, struct gr_account *account, struct 
     gr_lock_give(&ledger->lock);
 }
 
+/* Whom its events are told to. */
+static void listen(struct gr_tally *tally, struct gr_history *history) {
+    if (history) gr_history_number(history, &tally->place);
+    tally->history = history;
+    tally->told = history && gr_history_wanted(history) && tally->place.number ? history : NULL;
+}
+
+void gr_ledger_place(struct gr_tally *tally, uint64_t stream, uint64_t heap) {
+    tally->place = (struct gr_place){.stream = stream, .heap = heap};
+    listen(tally, tally->history);
+}
+
 static int64_t total_up(const struct gr_tally *tally, int figure) {
     return tally->up[gr_figure_count((enum gr_figure)figure)];
 }
@@ -302,21 +314,21 @@ int gr_ledger_watch(struct gr_ledger *ledger, int level, int sources, uint64_t r
                     struct gr_history **fresh) {
     if (level == GRANARY_HISTORY_OFF && !ledger->history) return GRANARY_OK;
     struct gr_history *history = ledger->history ? ledger->history : *fresh;
-    bool exchange = room != history->room;
-    struct gr_slot *ring = exchange && room > 0 ? gr_host_take(room, sizeof(*ring), sizeof(void *)) : NULL;
-    if (exchange && room > 0 && !ring) return GRANARY_HOST_MEMORY;
+    bool exchange = room != history->ring.room;
+    struct gr_ring ring = {0};
+    if (exchange && !gr_ring_make(room, &ring)) return GRANARY_HOST_MEMORY;
     if (history == *fresh) *fresh = NULL;
     ledger->history = history;
     atomic_store(&history->sources, sources);
     gr_ledger_stop(ledger);
-    if (exchange) ring = gr_history_exchange(history, ring, room);
-    atomic_store(&history->level, level);
+    if (exchange) gr_history_exchange(history, &ring);
+    gr_history_set_level(history, level);
     struct gr_history *watching = level != GRANARY_HISTORY_OFF ? history : NULL;
     atomic_store_explicit(&ledger->watching, watching, memory_order_release);
     GR_LIST_FOR(link, &ledger->accounts)
-        for (int c = 0; c < GR_CLASSES; c++) account_of(link)->tally[c]->history = watching;
+        for (int c = 0; c < GR_CLASSES; c++) listen(account_of(link)->tally[c], watching);
     gr_ledger_go(ledger);
-    gr_host_give(ring);
+    gr_ring_free(&ring);
     return GRANARY_OK;
 }
 

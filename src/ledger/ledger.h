@@ -69,10 +69,13 @@ void gr_ledger_add(struct gr_ledger *ledger, struct gr_account *account, struct 
                    struct gr_tally *large);
 void gr_ledger_remove(struct gr_ledger *ledger, struct gr_account *account);
 
+/* What events say of the pool from now on. Under the account's lock and the miss lock. */
+void gr_ledger_place(struct gr_tally *tally, uint64_t stream, uint64_t heap);
+
 /* ---- verbs on hits, under the account's lock; true: call gr_ledger_settle once it is released -- */
 
-/* A block becomes the caller's, or ceases to be and may be used again at once, while no history is kept.
- * account: the tally's. */
+/* A block becomes the caller's, or ceases to be and may be used again at once. On the path of a hit the history is told
+ * beside this, under the same lock (heap/hit.h). account: the tally's. */
 GR_MUST static inline bool gr_ledger_alloc_untold(struct gr_account *account, struct gr_tally *tally,
                                                   size_t size, size_t requested) {
     tally->up[GR_BYTES] += (int64_t)size;
@@ -98,18 +101,6 @@ static inline void gr_ledger_free(struct gr_tally *tally, uint64_t addr, size_t 
                                   uint32_t label) {
     if (GR_UNLIKELY(tally->history != NULL))
         gr_history_tell_free(tally->history, &tally->place, addr, requested, label);
-    gr_ledger_free_untold(tally->account, tally, size, requested);
-}
-
-/* The same of a call that has noted nothing of itself; history is kept. */
-GR_MUST static GR_INLINE bool gr_ledger_alloc_unnoted(struct gr_tally *tally, uint64_t addr, size_t size,
-                                                      size_t requested) {
-    gr_history_tell_unnoted(tally->history, GR_ALLOC, &tally->place, addr, requested, 0);
-    return gr_ledger_alloc_untold(tally->account, tally, size, requested);
-}
-static GR_INLINE void gr_ledger_free_unnoted(struct gr_tally *tally, uint64_t addr, size_t size,
-                                             size_t requested, uint32_t label) {
-    gr_history_tell_unnoted(tally->history, GR_FREE_TWICE, &tally->place, addr, requested, label);
     gr_ledger_free_untold(tally->account, tally, size, requested);
 }
 

@@ -48,7 +48,8 @@ struct gr_room {
 struct gr_tally {
     struct gr_account *account; /* constant */
     struct gr_history *history; /* where events go; NULL: nowhere */
-    int64_t up[GR_COUNTS];      /* everything ever added */
+    struct gr_history *told; /* the same, where a hit tells it: events are kept, and the place has a number */
+    int64_t up[GR_COUNTS];   /* everything ever added */
     struct gr_room room;
     int64_t ceiling[GR_COUNTS];  /* of the active figures */
     int64_t waiting[GR_TWOFOLD]; /* active and not allocated: frees that wait */

@@ -45,27 +45,25 @@ struct gr_tickets {
 /* From ticket `first` on. */
 void gr_tickets_init(struct gr_tickets *tickets, uint64_t first);
 
-/* Of a thread that is not the owner. */
+/* The next ticket, of a thread that is not the owner. */
 GR_MUST uint64_t gr_tickets_draw_shared(struct gr_tickets *tickets, bool twice);
 
-/* The owner's. False, and nothing has happened: the thread is not the owner. */
-GR_MUST static GR_INLINE bool gr_tickets_draw_own(struct gr_tickets *t, bool twice, uint64_t *out) {
+/* The owner enters its seat, and is the owner until it leaves it (gr_seat_leave). NULL, and nothing has happened: the
+ * thread is not the owner. */
+GR_MUST static GR_INLINE struct gr_seat *gr_tickets_enter(struct gr_tickets *t) {
     struct gr_seat *seat = atomic_load_explicit(&t->owner, memory_order_acquire);
-    if (GR_UNLIKELY(seat->thread != gr_thread_token())) return false;
-    if (GR_UNLIKELY(!gr_seat_enter(seat, &t->owner))) return false;
-    *out = atomic_load_explicit(&t->own, memory_order_relaxed);
-    atomic_store_explicit(&t->own, *out + 1, memory_order_release);
+    if (GR_UNLIKELY(seat->thread != gr_thread_token())) return NULL;
+    return GR_LIKELY(gr_seat_enter(seat, &t->owner)) ? seat : NULL;
+}
+/* In between: the next ticket; and drawing it. twice: it counts twice. */
+static GR_INLINE uint64_t gr_tickets_own(const struct gr_tickets *t) {
+    return atomic_load_explicit(&t->own, memory_order_relaxed);
+}
+static GR_INLINE void gr_tickets_draw_own(struct gr_tickets *t, bool twice) {
+    atomic_store_explicit(&t->own, gr_tickets_own(t) + 1, memory_order_release);
     if (twice)
         atomic_store_explicit(&t->own_twice, atomic_load_explicit(&t->own_twice, memory_order_relaxed) + 1,
                               memory_order_relaxed);
-    gr_seat_leave(seat);
-    return true;
-}
-
-/* The next ticket. twice: it counts twice. */
-GR_MUST static GR_INLINE uint64_t gr_tickets_draw(struct gr_tickets *t, bool twice) {
-    uint64_t ticket;
-    return GR_LIKELY(gr_tickets_draw_own(t, twice, &ticket)) ? ticket : gr_tickets_draw_shared(t, twice);
 }
 
 /* The one to be drawn next, at least: others go on. */

@@ -25,7 +25,7 @@ void gr_pool_assign(struct gr_pool *pool, struct gr_stream *stream, struct gr_ro
     GR_ASSERT(pool->segment_count == 0, "P2");
     pool->stream = stream;
     pool->route = route;
-    pool->tally.place = (struct gr_place){.stream = gr_place_stream(stream->handle), .heap = heap};
+    gr_ledger_place(&pool->tally, gr_place_stream(stream->handle), heap);
     pool->expandable = expandable && !no_split;
     pool->no_split = no_split;
     pool->sparing = 0;

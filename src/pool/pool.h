@@ -102,7 +102,7 @@ static inline struct gr_block *gr_pool_again(struct gr_pool *pool, size_t rounde
     struct gr_block *b = pool->recent;
     if (!b || b != pool->taken || b->size != rounded) return NULL;
     pool->recent = NULL;
-    gr_block_become(b, GR_BLOCK_LIVE);
+    gr_block_step(b, GR_BLOCK_FREE, GR_BLOCK_LIVE);
     b->u.live.requested = requested;
     b->u.live.uses = NULL;
     gr_live_add_again(&pool->live, b);

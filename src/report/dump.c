@@ -108,15 +108,16 @@ static void read_history(const granary *g, struct granary_history *out) {
     const struct gr_span span = gr_history_span(history);
     out->level = atomic_load(&history->level);
     out->stacks = atomic_load(&history->sources);
-    out->entries = (int64_t)history->room;
+    out->entries = (int64_t)history->ring.room;
     out->recorded = (int64_t)(span.to - history->cleared);
     out->kept = (int64_t)(span.to - span.from);
     out->dropped = out->recorded - out->kept;
     out->distinct_stacks = atomic_load(&stacks->stacks.count);
     out->stacks_lost = (int64_t)atomic_load(&stacks->lost);
-    out->host_bytes = (int64_t)(sizeof(*history) + history->room * sizeof(struct gr_slot) +
-                                atomic_load(&stacks->stacks.bytes) + atomic_load(&stacks->tags.bytes) +
-                                atomic_load(&stacks->texts.bytes) + atomic_load(&stacks->places.bytes) +
+    out->host_bytes = (int64_t)(sizeof(*history) + history->ring.room * GR_RING_ENTRY +
+                                atomic_load(&history->places.bytes) + atomic_load(&stacks->stacks.bytes) +
+                                atomic_load(&stacks->tags.bytes) + atomic_load(&stacks->texts.bytes) +
+                                atomic_load(&stacks->places.bytes) +
                                 atomic_load(&stacks->python_frames.bytes));
     gr_text_put(out->unwinder, sizeof(out->unwinder), "%s", stacks->unwind.name);
     out->python = stacks->python.found;

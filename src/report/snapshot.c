@@ -171,6 +171,12 @@ static bool is_annotation(const struct gr_event *e) {
     return e->action == GR_ANNOTATE_START || e->action == GR_ANNOTATE_END;
 }
 
+static void put_time(struct gr_writer *w, const struct gr_event *e) {
+    enum { US = 1000 };
+    gr_writer_put_int(w, "time_us", (int64_t)(e->time_ns / US));
+    if (e->unsure_ns >= US) gr_writer_put_int(w, "time_error_us", (int64_t)((e->unsure_ns + US - 1) / US));
+}
+
 static void write_event(struct job *job, const struct gr_event *e) {
     char metadata[GRANARY_METADATA_ROOM];
     struct gr_writer *w = &job->writer;
@@ -179,7 +185,7 @@ static void write_event(struct job *job, const struct gr_event *e) {
     gr_writer_put_int(w, e->action == GR_OOM ? "device_free" : "addr", (int64_t)e->addr);
     gr_writer_put_int(w, "size", (int64_t)e->size);
     gr_writer_put_int(w, "stream", (int64_t)e->place.stream);
-    gr_writer_put_int(w, "time_us", (int64_t)(e->time_ns / 1000));
+    put_time(w, e);
     gr_writer_put_word(w, "compile_context", "N/A");
     if (e->metadata) {
         gr_stacks_word(&job->dump.source->stacks.texts, e->metadata, metadata, sizeof(metadata));
@@ -202,7 +208,7 @@ static void write_annotation(struct job *job, const struct gr_event *e) {
     gr_writer_put_text(w, "name",
                        gr_stacks_word(&job->dump.source->stacks.texts, e->metadata, name, sizeof(name)));
     gr_writer_put_int(w, "device", job->g->driver.facts.device);
-    gr_writer_put_int(w, "time_us", (int64_t)(e->time_ns / 1000));
+    put_time(w, e);
     gr_writer_end(w);
 }
 

@@ -9,16 +9,20 @@
 #include <unistd.h>
 
 static struct gr_history history;
-static const struct gr_place place = {.stream = 5, .heap = 3};
+static struct gr_place place;
 
 static void resize(uint64_t room) {
-    struct gr_slot *ring = room ? calloc(room, sizeof *ring) : NULL;
-    free(gr_history_exchange(&history, ring, room));
+    struct gr_ring ring;
+    ck_assert(gr_ring_make(room, &ring));
+    gr_history_exchange(&history, &ring);
+    gr_ring_free(&ring);
 }
 
 static void setup(void) {
     gr_history_init(&history);
-    atomic_store(&history.level, GRANARY_HISTORY_ALL);
+    gr_history_set_level(&history, GRANARY_HISTORY_ALL);
+    place = (struct gr_place){.stream = 5, .heap = 3};
+    gr_history_number(&history, &place);
 }
 static void teardown(void) {
     gr_history_fini(&history);
@@ -113,7 +117,7 @@ END_TEST
 
 START_TEST(nothing_is_told_below_the_level_of_events) {
     resize(4);
-    atomic_store(&history.level, GRANARY_HISTORY_STATE);
+    gr_history_set_level(&history, GRANARY_HISTORY_STATE);
     tell(1);
     expect(0, 0);
 }
@@ -190,7 +194,7 @@ START_TEST(any_ticket_finds_its_slot) {
             resize(rooms[r]);
             for (uint64_t t = 0; t < 600; t++) {
                 tell(first[f] + t);
-                const struct gr_slot *slot = &history.ring[t % rooms[r]];
+                const struct gr_slot *slot = &history.ring.slot[t % rooms[r]];
                 ck_assert_uint_eq(atomic_load(&slot->word[1]), first[f] + t);
                 ck_assert_uint_eq(atomic_load(&slot->word[0]) >> GR_SLOT_ROUND, (t / rooms[r] + 1) % 256);
             }
@@ -203,17 +207,14 @@ START_TEST(a_slot_far_on_in_a_ring_is_found_by_the_same_rule) {
     static struct gr_slot ring[7];
     static const uint64_t since[] = {0, 6, 7, 48, UINT32_MAX, (uint64_t)1 << 40, GR_TICKETS_OWNED - 1};
     for (uint64_t room = 1; room <= 7; room++) {
-        history.ring = ring;
-        history.room = room;
-        history.inverse = UINT64_MAX / room;
-        history.start = 5;
+        const struct gr_ring seven = {.slot = ring, .room = room, .inverse = UINT64_MAX / room, .start = 5};
         for (size_t i = 0; i < sizeof since / sizeof since[0]; i++) {
-            const struct gr_spot at = gr_spot_of(&history, since[i] + 5);
+            const struct gr_spot at = gr_spot_of(&seven, since[i] + 5);
             ck_assert_uint_eq((uint64_t)(at.slot - ring), since[i] % room);
             ck_assert_uint_eq(at.round, (since[i] / room + 1) % 256);
+            ck_assert_uint_eq(gr_spot_rest(&seven, at), room - since[i] % room);
         }
     }
-    history.ring = NULL;
 }
 END_TEST
 
@@ -239,6 +240,85 @@ START_TEST(a_ring_of_frees_changes_its_size_event_by_event) {
 }
 END_TEST
 
+START_TEST(what_has_no_room_in_a_slot_stands_aside_and_goes_where_the_slot_goes) {
+    enum { KINDS = 4, EVENTS = 50 };
+    struct gr_event event[EVENTS];
+    struct gr_place other = {.stream = UINT64_MAX, .heap = 1 << 20}, unknown = {.stream = 77, .heap = 88};
+    const struct gr_place *of[KINDS] = {&place, &unknown, &other, &unknown};
+    gr_history_number(&history, &other);
+    ck_assert_uint_ne(other.number, 0);
+    resize(7);
+    for (uint64_t i = 0; i < EVENTS; i++) {
+        ck_assert_int_eq(gr_stacks_set_metadata(i % 3 == 1 ? "words" : "", NULL), GRANARY_OK);
+        struct gr_note before = gr_history_enter(&history, false, NULL);
+        gr_history_tell(&history, GR_MOVE, of[i % KINDS], i, 2 * i, 0);
+        gr_stacks_leave(before);
+        if (i == 30) resize(11);
+        if (i == 40) resize(5);
+        size_t count = copy(event);
+        for (uint64_t k = i + 1 - count, e = 0; e < count; k++, e++) {
+            ck_assert_uint_eq(event[e].addr, k);
+            ck_assert_int_eq((int)event[e].action, GR_MOVE);
+            ck_assert_uint_eq(event[e].place.stream, of[k % KINDS]->stream);
+            ck_assert_uint_eq(event[e].place.heap, of[k % KINDS]->heap);
+            ck_assert_uint_eq(event[e].metadata, k % 3 == 1 ? 1 : 0);
+        }
+        ck_assert_uint_eq(count, i < 7 ? i + 1 : i < 30 ? 7 : i < 40 ? (i < 34 ? i - 23 : 11) : 5);
+    }
+    ck_assert_int_eq(gr_stacks_set_metadata("", NULL), GRANARY_OK);
+}
+END_TEST
+
+START_TEST(places_beyond_those_that_have_numbers_are_told_in_full) {
+    struct gr_event event[8];
+    gr_intern_fini(&history.places);
+    gr_intern_init(&history.places, 2);
+    resize(8);
+    for (uint64_t p = 0; p < 4; p++)
+        for (int again = 0; again < 2; again++) {
+            struct gr_place at = {.stream = p, .heap = 100 + p};
+            gr_history_number(&history, &at);
+            ck_assert_uint_eq(at.number, p < 2 ? p + 1 : 0);
+            gr_history_tell_free(&history, &at, p, 1, 0);
+        }
+    ck_assert_uint_eq(copy(event), 8);
+    for (uint64_t e = 0; e < 8; e++) {
+        ck_assert_uint_eq(event[e].place.stream, 2 + e / 4);
+        ck_assert_uint_eq(event[e].place.heap, 102 + e / 4);
+        ck_assert_uint_eq(event[e].metadata, 0);
+    }
+}
+END_TEST
+
+START_TEST(an_annotation_keeps_its_name) {
+    struct gr_event event[2];
+    resize(4);
+    gr_history_annotate(&history, GR_ANNOTATE_START, 7);
+    gr_history_annotate(&history, GR_ANNOTATE_END, UINT32_MAX);
+    ck_assert_uint_eq(copy(event), 2);
+    ck_assert_int_eq((int)event[0].action, GR_ANNOTATE_START);
+    ck_assert_uint_eq(event[0].metadata, 7);
+    ck_assert_int_eq((int)event[1].action, GR_ANNOTATE_END);
+    ck_assert_uint_eq(event[1].metadata, UINT32_MAX);
+}
+END_TEST
+
+START_TEST(slots_fill_cache_lines_and_a_room_that_no_host_has_is_refused) {
+    struct gr_ring ring;
+    for (uint64_t room = 1; room < 10; room++) {
+        ck_assert(gr_ring_make(room, &ring));
+        ck_assert_uint_eq((uintptr_t)ring.slot % 64, 0);
+        ck_assert_uint_ge((uintptr_t)ring.aside, (uintptr_t)(ring.slot + room));
+        memset(ring.slot, 0xFF, room * sizeof *ring.slot); /* all of it is its own */
+        memset(ring.aside, 0xFF, room * sizeof *ring.aside);
+        gr_ring_free(&ring);
+        ck_assert_uint_eq(ring.room, 0);
+    }
+    ck_assert(!gr_ring_make(UINT64_MAX, &ring));
+    ck_assert(!gr_ring_make(UINT64_MAX / 32, &ring));
+}
+END_TEST
+
 START_TEST(an_allocation_returns_its_label_whether_or_not_it_is_told) {
     resize(4);
     ck_assert_int_eq(gr_stacks_set_tag("mine", NULL), GRANARY_OK);
@@ -246,7 +326,7 @@ START_TEST(an_allocation_returns_its_label_whether_or_not_it_is_told) {
     uint32_t label = gr_history_label(&history);
     ck_assert_uint_ne(label, 0);
     ck_assert_uint_eq(gr_history_tell_alloc(&history, &place, 7, 9), label);
-    atomic_store(&history.level, GRANARY_HISTORY_STATE);
+    gr_history_set_level(&history, GRANARY_HISTORY_STATE);
     ck_assert_uint_eq(gr_history_tell_alloc(&history, &place, 7, 9), label);
     gr_history_tell_free(&history, &place, 7, 9, label);
     gr_stacks_leave(before);
@@ -260,16 +340,16 @@ START_TEST(a_call_is_noted_when_there_is_something_to_say_of_it) {
     ck_assert(!gr_history_asks(&history, false) && !gr_history_asks(&history, OF_FREE));
     atomic_store(&history.sources, GRANARY_STACKS_C);
     ck_assert(gr_history_asks(&history, false) && gr_history_asks(&history, OF_FREE));
-    atomic_store(&history.level, GRANARY_HISTORY_ALLOC); /* a free has the stack of its block */
+    gr_history_set_level(&history, GRANARY_HISTORY_ALLOC); /* a free has the stack of its block */
     ck_assert(gr_history_asks(&history, false) && !gr_history_asks(&history, OF_FREE));
     atomic_store(&history.sources, GRANARY_STACKS_NONE);
     ck_assert_int_eq(gr_stacks_set_metadata("words", NULL), GRANARY_OK);
     ck_assert(gr_history_asks(&history, false) && gr_history_asks(&history, OF_FREE));
-    atomic_store(&history.level, GRANARY_HISTORY_STATE); /* of a free nothing is told */
+    gr_history_set_level(&history, GRANARY_HISTORY_STATE); /* of a free nothing is told */
     ck_assert(gr_history_asks(&history, false) && !gr_history_asks(&history, OF_FREE));
     ck_assert_int_eq(gr_stacks_set_metadata("", NULL), GRANARY_OK);
     ck_assert(!gr_history_asks(&history, false));
-    atomic_store(&history.level, GRANARY_HISTORY_ALL);
+    gr_history_set_level(&history, GRANARY_HISTORY_ALL);
     struct gr_note before = gr_history_enter(&history, false, NULL);
     ck_assert(gr_history_asks(&history, OF_FREE)); /* lest it be taken for the outer one */
     gr_stacks_leave(before);
@@ -377,11 +457,11 @@ static void *write_some(void *argument) {
 
 /* Of a slot of the ring. */
 static uint64_t round_of(int slot) {
-    return atomic_load(&history.ring[slot].word[0]) >> GR_SLOT_ROUND;
+    return atomic_load(&history.ring.slot[slot].word[0]) >> GR_SLOT_ROUND;
 }
 static void set_round(int slot, uint64_t round) {
-    uint64_t rest = atomic_load(&history.ring[slot].word[0]) << 8 >> 8;
-    atomic_store(&history.ring[slot].word[0], rest | round << GR_SLOT_ROUND);
+    uint64_t rest = atomic_load(&history.ring.slot[slot].word[0]) << 8 >> 8;
+    atomic_store(&history.ring.slot[slot].word[0], rest | round << GR_SLOT_ROUND);
 }
 
 START_TEST(a_writer_waits_for_the_one_a_round_before) {
@@ -395,11 +475,11 @@ START_TEST(a_writer_waits_for_the_one_a_round_before) {
     ck_assert_int_eq(pthread_create(&thread, NULL, write_some, &once), 0);
     usleep(20000);
     ck_assert(!atomic_load(&stop));
-    ck_assert_uint_eq(atomic_load(&history.ring[0].word[1]), 1);
+    ck_assert_uint_eq(atomic_load(&history.ring.slot[0].word[1]), 1);
     set_round(0, 1);
     pthread_join(thread, NULL);
     ck_assert_uint_eq(round_of(0), 2);
-    ck_assert_uint_eq(atomic_load(&history.ring[0].word[1]), 7);
+    ck_assert_uint_eq(atomic_load(&history.ring.slot[0].word[1]), 7);
 }
 END_TEST
 
@@ -412,7 +492,7 @@ START_TEST(a_slot_whose_next_ticket_was_drawn_is_not_read) {
         size_t left = drawn < 100 ? 100 - drawn : 0;
         ck_assert_uint_eq(gr_history_copy(&history, &span, event), left);
         for (size_t i = 0; i < left; i++) ck_assert_uint_eq(event[i].addr, drawn + 1 + i);
-        (void)!gr_tickets_draw(&history.tickets, false);
+        (void)!gr_tickets_draw_shared(&history.tickets, false);
     }
 }
 END_TEST
@@ -446,6 +526,10 @@ Suite *suite_history(void) {
     tcase_add_test(cases, any_ticket_finds_its_slot);
     tcase_add_test(cases, a_slot_far_on_in_a_ring_is_found_by_the_same_rule);
     tcase_add_test(cases, a_ring_of_frees_changes_its_size_event_by_event);
+    tcase_add_test(cases, what_has_no_room_in_a_slot_stands_aside_and_goes_where_the_slot_goes);
+    tcase_add_test(cases, places_beyond_those_that_have_numbers_are_told_in_full);
+    tcase_add_test(cases, an_annotation_keeps_its_name);
+    tcase_add_test(cases, slots_fill_cache_lines_and_a_room_that_no_host_has_is_refused);
     tcase_add_test(cases, an_allocation_returns_its_label_whether_or_not_it_is_told);
     tcase_add_test(cases, a_call_is_noted_when_there_is_something_to_say_of_it);
     tcase_add_test(cases, the_stack_is_the_calls_own_or_else_that_of_the_block);

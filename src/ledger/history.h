@@ -145,15 +145,16 @@ GR_MUST static GR_INLINE bool gr_history_put_next(struct gr_history *h, const st
     struct gr_seat *seat = gr_tickets_enter(&h->tickets);
     if (GR_UNLIKELY(!seat)) return false;
     uint64_t after = gr_tickets_own(&h->tickets) - h->pace.at, stamp;
+    if (GR_UNLIKELY(!gr_pace_shares(&h->pace, after, &stamp))) goto none;
     const struct gr_spot at = {h->lead.slot + after, h->lead.round};
-    if (GR_UNLIKELY(!gr_pace_shares(&h->pace, after, &stamp) || !gr_spot_ready(at))) {
-        gr_seat_leave(seat);
-        return false;
-    }
+    if (GR_UNLIKELY(!gr_spot_ready(at))) goto none;
     gr_tickets_draw_own(&h->tickets, gr_history_is_twice(words));
     gr_spot_put(at, words | (uint64_t)place->number << GR_SLOT_PLACE, addr, size, stamp);
     gr_seat_leave(seat);
     return true;
+none:
+    gr_seat_leave(seat);
+    return false;
 }
 void GR_ASIDE gr_history_put(struct gr_history *h, const struct gr_place *place, uint64_t words,
                              uint64_t addr, uint64_t size);

@@ -36,18 +36,18 @@ enum {
 struct gr_pace {
     uint64_t tick;  /* last reading, */
     uint64_t at;    /* by this ticket, */
-    uint64_t share; /* good for those of the next that are less than this after it */
+    uint64_t share; /* good for those that are less than this after it */
     uint64_t row;   /* readings in a row that were dense */
     uint64_t dense; /* ticks an event, below which it is; 0: none ever shares. Constant */
 };
 
 static inline void gr_pace_init(struct gr_pace *pace, const struct gr_ticks *ticks) {
-    *pace = (struct gr_pace){.share = 1, .dense = GR_PACE_PART * ticks->cost};
+    *pace = (struct gr_pace){.dense = GR_PACE_PART * ticks->cost};
 }
 
 /* The next event reads. */
 static inline void gr_pace_break(struct gr_pace *pace) {
-    pace->share = 1;
+    pace->share = 0;
     pace->row = 0;
 }
 

@@ -229,14 +229,16 @@ void gr_heap_settle(granary *g, struct gr_pool *pool) {
     gr_ledger_settle(&g->ledger, &pool->tally);
 }
 
-void gr_hit_tell_rest(struct gr_pool *pool, uint64_t words, gr_addr addr, size_t size) {
-    gr_history_put(pool->tally.told, &pool->tally.place, words, addr, size);
+void gr_hit_tell_rest(struct gr_pool *pool, struct gr_seat *seat, uint64_t words, gr_addr addr, size_t size) {
+    gr_history_put(pool->tally.told, seat, &pool->tally.place, words, addr, size);
     gr_pool_unlock(pool);
 }
 
 void gr_hit_settle(granary *g, struct gr_pool *pool, gr_addr addr, size_t size) {
-    struct gr_tally *tally = &pool->tally;
-    if (tally->told) gr_history_put(tally->told, &tally->place, gr_history_words(0, GR_ALLOC, 0), addr, size);
+    struct gr_history *told = pool->tally.told;
+    if (told)
+        gr_history_put(told, gr_tickets_enter(&told->tickets), &pool->tally.place,
+                       gr_history_words(0, GR_ALLOC, 0), addr, size);
     gr_heap_settle(g, pool);
 }
 

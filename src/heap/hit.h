@@ -28,13 +28,15 @@ static GR_INLINE bool gr_hit_begin(const granary *g, bool free) {
     return !(routing & ~allowed) && !gr_stacks_said();
 }
 
-/* Tells of an event of the pool, and gives its lock back. words: gr_history_words. */
-void GR_ASIDE gr_hit_tell_rest(struct gr_pool *pool, uint64_t words, gr_addr addr, size_t size);
+/* Tells of an event of the pool, and gives its lock back. words: gr_history_words; seat: as with gr_history_put. */
+void GR_ASIDE gr_hit_tell_rest(struct gr_pool *pool, struct gr_seat *seat, uint64_t words, gr_addr addr,
+                               size_t size);
 static GR_INLINE void gr_hit_tell(struct gr_pool *pool, uint64_t words, gr_addr addr, size_t size) {
-    if (GR_LIKELY(gr_history_put_next(pool->tally.told, &pool->tally.place, words, addr, size)))
+    struct gr_seat *seat;
+    if (GR_LIKELY(gr_history_put_next(pool->tally.told, &pool->tally.place, words, addr, size, &seat)))
         gr_bias_give(&pool->tally.account->lock);
     else
-        gr_hit_tell_rest(pool, words, addr, size);
+        gr_hit_tell_rest(pool, seat, words, addr, size);
 }
 /* An allocation rose above a ceiling: the same if there is a history, and settles the ledger. */
 void GR_COLD gr_hit_settle(granary *g, struct gr_pool *pool, gr_addr addr, size_t size);

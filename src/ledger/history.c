@@ -59,23 +59,37 @@ struct draw {
     uint64_t stamp;
 };
 
-/* Of the owner, in its seat. */
+/* Where the owner's next ticket is to be written, so many after that of its last reading; and how many slots there are
+ * from there on to the end. The ring has room. */
+static GR_INLINE struct gr_spot next_spot(const struct gr_history *h, uint64_t ticket, uint64_t after,
+                                          uint64_t *rest) {
+    if (GR_LIKELY(after <= GR_PACE_SHARE && after < h->rest)) { /* all these were the owner's (R1) */
+        *rest = h->rest - after;
+        return (struct gr_spot){h->lead.slot + after, h->lead.round};
+    }
+    const struct gr_spot at = gr_spot_of(&h->ring, ticket);
+    *rest = gr_spot_rest(&h->ring, at);
+    return at;
+}
+
 static GR_INLINE struct draw draw_own(struct gr_history *h, bool twice) {
-    const uint64_t ticket = gr_tickets_own(&h->tickets);
-    struct draw d = {.at = gr_spot_of(&h->ring, ticket)};
+    const uint64_t ticket = gr_tickets_own(&h->tickets), after = ticket - h->pace.at;
+    struct draw d;
+    uint64_t rest;
     gr_tickets_draw_own(&h->tickets, twice);
-    if (!gr_pace_shares(&h->pace, ticket - h->pace.at, &d.stamp)) {
+    d.at = next_spot(h, ticket, after, &rest);
+    if (!gr_pace_shares(&h->pace, after, &d.stamp)) {
         d.stamp = read_clock(h);
-        gr_pace_note(&h->pace, ticket, d.stamp, gr_spot_rest(&h->ring, d.at));
+        gr_pace_note(&h->pace, ticket, after, d.stamp, rest);
         h->lead = d.at;
+        h->rest = rest;
     }
     return d;
 }
 
-/* False: the ring has no room. */
-static GR_INLINE bool draw(struct gr_history *h, uint64_t words, struct draw *out) {
+/* False: the ring has no room. Leaves the seat. */
+static GR_INLINE bool draw(struct gr_history *h, struct gr_seat *seat, uint64_t words, struct draw *out) {
     const bool twice = gr_history_is_twice(words), room = h->ring.room > 0;
-    struct gr_seat *seat = gr_tickets_enter(&h->tickets);
     if (GR_LIKELY(seat && room)) {
         *out = draw_own(h, twice);
         gr_seat_leave(seat);
@@ -90,10 +104,10 @@ static GR_INLINE bool draw(struct gr_history *h, uint64_t words, struct draw *ou
     return room;
 }
 
-void gr_history_put(struct gr_history *h, const struct gr_place *place, uint64_t words, uint64_t addr,
-                    uint64_t size) {
+void gr_history_put(struct gr_history *h, struct gr_seat *seat, const struct gr_place *place, uint64_t words,
+                    uint64_t addr, uint64_t size) {
     struct draw d;
-    if (GR_LIKELY(draw(h, words, &d)))
+    if (GR_LIKELY(draw(h, seat, words, &d)))
         gr_spot_put(d.at, words | (uint64_t)place->number << GR_SLOT_PLACE, addr, size, d.stamp);
 }
 
@@ -101,7 +115,7 @@ void gr_history_put(struct gr_history *h, const struct gr_place *place, uint64_t
 static void GR_COLD put_aside(struct gr_history *h, const struct gr_place *place, uint64_t words,
                               uint64_t addr, uint64_t size, uint32_t metadata) {
     struct draw d;
-    if (!draw(h, words, &d)) return;
+    if (!draw(h, gr_tickets_enter(&h->tickets), words, &d)) return;
     struct gr_aside *aside = gr_spot_aside(&h->ring, d.at);
     gr_word_put(&aside->word[0], place->stream);
     gr_word_put(&aside->word[1], place->heap);
@@ -113,8 +127,8 @@ static GR_INLINE void put(struct gr_history *h, const struct gr_place *place, ui
                           uint64_t size, uint32_t metadata) {
     if (GR_UNLIKELY(!place->number || metadata))
         put_aside(h, place, words, addr, size, metadata);
-    else if (GR_UNLIKELY(!gr_history_put_next(h, place, words, addr, size)))
-        gr_history_put(h, place, words, addr, size);
+    else
+        gr_history_put(h, gr_tickets_enter(&h->tickets), place, words, addr, size);
 }
 
 uint32_t gr_history_tell_alloc(struct gr_history *h, const struct gr_place *place, uint64_t addr,

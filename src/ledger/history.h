@@ -75,7 +75,8 @@ struct gr_history {
     atomic_int sources;        /* GRANARY_STACKS_* */
     struct gr_tickets tickets; /* of slots */
     struct gr_pace pace;       /* of their owner; */
-    struct gr_spot lead;       /* where its last reading stands: those who share it follow there */
+    struct gr_spot lead;       /* where its last reading stands: what it draws next follows there, */
+    uint64_t rest;             /* as far as slots go, with the reading's */
     /* changed while everything is stopped */
     _Alignas(64) struct gr_ring ring;
     uint64_t first;   /* event: of those that it has, unless it has gone round since */
@@ -139,25 +140,24 @@ static GR_INLINE bool gr_history_is_twice(uint64_t words) {
 }
 
 /* Tells of what happened in a place that has a number, by a call without metadata. Events are wanted. The first is for
- * an event of the owner that shares a reading, and calls nothing; false: it is none, and nothing has happened. */
+ * an event of the owner that shares a reading, and calls nothing. False: it is none; the second tells of it, for the
+ * owner in its seat, or NULL. */
 GR_MUST static GR_INLINE bool gr_history_put_next(struct gr_history *h, const struct gr_place *place,
-                                                  uint64_t words, uint64_t addr, uint64_t size) {
-    struct gr_seat *seat = gr_tickets_enter(&h->tickets);
-    if (GR_UNLIKELY(!seat)) return false;
+                                                  uint64_t words, uint64_t addr, uint64_t size,
+                                                  struct gr_seat **seat) {
+    *seat = gr_tickets_enter(&h->tickets);
+    if (GR_UNLIKELY(!*seat)) return false;
     uint64_t after = gr_tickets_own(&h->tickets) - h->pace.at, stamp;
-    if (GR_UNLIKELY(!gr_pace_shares(&h->pace, after, &stamp))) goto none;
+    if (GR_UNLIKELY(!gr_pace_shares(&h->pace, after, &stamp))) return false;
     const struct gr_spot at = {h->lead.slot + after, h->lead.round};
-    if (GR_UNLIKELY(!gr_spot_ready(at))) goto none;
+    if (GR_UNLIKELY(!gr_spot_ready(at))) return false;
     gr_tickets_draw_own(&h->tickets, gr_history_is_twice(words));
     gr_spot_put(at, words | (uint64_t)place->number << GR_SLOT_PLACE, addr, size, stamp);
-    gr_seat_leave(seat);
+    gr_seat_leave(*seat);
     return true;
-none:
-    gr_seat_leave(seat);
-    return false;
 }
-void GR_ASIDE gr_history_put(struct gr_history *h, const struct gr_place *place, uint64_t words,
-                             uint64_t addr, uint64_t size);
+void GR_ASIDE gr_history_put(struct gr_history *h, struct gr_seat *seat, const struct gr_place *place,
+                             uint64_t words, uint64_t addr, uint64_t size);
 
 /* ---- while everything is stopped ------------------------------------------------------------- */
 

@@ -41,20 +41,25 @@ struct gr_pace {
     uint64_t dense; /* ticks an event, below which it is; 0: none ever shares. Constant */
 };
 
+/* No ticket is a few after this one. */
+#define GR_PACE_NEVER ((uint64_t)1 << 63)
+
+/* The next event reads, as if there had been no reading. */
+static inline void gr_pace_break(struct gr_pace *pace) {
+    pace->at = GR_PACE_NEVER;
+    pace->share = pace->row = 0;
+}
+
 static inline void gr_pace_init(struct gr_pace *pace, const struct gr_ticks *ticks) {
     *pace = (struct gr_pace){.dense = GR_PACE_PART * ticks->cost};
+    gr_pace_break(pace);
 }
 
-/* The next event reads. */
-static inline void gr_pace_break(struct gr_pace *pace) {
-    pace->share = 0;
-    pace->row = 0;
-}
-
-/* The clock was read for this ticket. At most so many may have the reading, this one included. */
-static inline void gr_pace_note(struct gr_pace *p, uint64_t ticket, uint64_t tick, uint64_t most) {
-    uint64_t events = ticket - p->at, gap = tick - p->tick;
-    bool dense = events <= GR_PACE_SHARE && gap < events * p->dense;
+/* The clock was read for a ticket, so many after that of the last reading. At most so many may have the reading, this
+ * one included. */
+static inline void gr_pace_note(struct gr_pace *p, uint64_t ticket, uint64_t after, uint64_t tick,
+                                uint64_t most) {
+    bool dense = after <= GR_PACE_SHARE && tick - p->tick < after * p->dense;
     p->row = dense ? p->row + 1 : 0;
     p->share = p->row >= GR_PACE_ROW ? gr_min(GR_PACE_SHARE, most) : 1;
     p->tick = tick;

@@ -20,7 +20,7 @@ static uint64_t event_after(uint64_t gap) {
     uint64_t stamp;
     tick += gap;
     if (!gr_pace_shares(&pace, ++ticket - pace.at, &stamp)) {
-        gr_pace_note(&pace, ticket, tick, PLENTY);
+        gr_pace_note(&pace, ticket, ticket - pace.at, tick, PLENTY);
         stamp = tick;
         readings++;
     }
@@ -89,7 +89,7 @@ START_TEST(no_more_share_a_reading_than_there_is_room_for) {
     uint64_t stamp;
     events(1, 10 * DENSE);
     events(GR_PACE_ROW, 1);
-    gr_pace_note(&pace, pace.at + GR_PACE_SHARE, ++tick, 3);
+    gr_pace_note(&pace, pace.at + GR_PACE_SHARE, GR_PACE_SHARE, ++tick, 3);
     ck_assert(gr_pace_shares(&pace, 1, &stamp) && gr_pace_shares(&pace, 2, &stamp));
     ck_assert(!gr_pace_shares(&pace, 3, &stamp));
 }

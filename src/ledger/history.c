@@ -59,11 +59,11 @@ struct draw {
     uint64_t stamp;
 };
 
-/* Where the owner's next ticket is to be written, so many after that of its last reading; and how many slots there are
- * from there on to the end. The ring has room. */
+/* Where a ticket is to be written, so many after that of the owner's last reading; and how many slots there are from
+ * there on to the end. The ring has room. */
 static GR_INLINE struct gr_spot next_spot(const struct gr_history *h, uint64_t ticket, uint64_t after,
                                           uint64_t *rest) {
-    if (GR_LIKELY(after <= GR_PACE_SHARE && after < h->rest)) { /* all these were the owner's (R1) */
+    if (GR_LIKELY(after < h->rest)) {
         *rest = h->rest - after;
         return (struct gr_spot){h->lead.slot + after, h->lead.round};
     }

@@ -4,6 +4,8 @@
 #include <check.h>
 #include <pthread.h>
 
+#include <granary/history.h>
+
 #include "heap/heap.h"
 #include "support/fixture.h"
 
@@ -112,6 +114,41 @@ START_TEST(a_freed_block_serves_the_next_request_of_its_stream_and_of_no_other) 
     ck_assert_ptr_eq(fixture_alloc(g, 3 * GR_MIB, a), p);
     ck_assert_int_eq(granary_stream_destroy(g, a), GRANARY_OK);
     ck_assert_int_eq(granary_stream_destroy(g, b), GRANARY_OK);
+    fixture_close(g);
+}
+END_TEST
+
+static void record(int level) {
+    struct granary_history_options options;
+    granary_history_options_init(&options);
+    options.level = level;
+    options.stacks = GRANARY_STACKS_NONE;
+    ck_assert_int_eq(granary_record_history(g, &options), GRANARY_OK);
+}
+
+static int64_t recorded(void) {
+    struct granary_history history = {.struct_size = sizeof history};
+    ck_assert_int_eq(granary_get_history(g, &history), GRANARY_OK);
+    return history.recorded;
+}
+
+/* Peaks are reset, so that the allocation of each second pair rises above a ceiling. */
+START_TEST(hits_tell_of_what_they_do_while_events_are_kept_and_else_not) {
+    static const int each[] = {[GRANARY_HISTORY_OFF] = 0,
+                               [GRANARY_HISTORY_STATE] = 0,
+                               [GRANARY_HISTORY_ALLOC] = 3,
+                               [GRANARY_HISTORY_ALL] = 3};
+    open_mode(_i);
+    fixture_free(g, fixture_alloc(g, 4096, NULL));
+    for (int level = GRANARY_HISTORY_ALL; level >= GRANARY_HISTORY_OFF; level--) {
+        record(level);
+        const int64_t before = recorded();
+        for (int pair = 0; pair < 1000; pair++) {
+            if (pair % 2 == 0) ck_assert_int_eq(granary_reset_peaks(g), GRANARY_OK);
+            fixture_free(g, fixture_alloc(g, 4096, NULL));
+        }
+        ck_assert_int_eq(recorded() - before, 1000 * each[level]);
+    }
     fixture_close(g);
 }
 END_TEST
@@ -239,6 +276,7 @@ Suite *suite_hits(void) {
     tcase_add_loop_test(cases, hits_go_on_while_a_miss_and_the_ledger_are_under_way, 0, 2);
     tcase_add_loop_test(cases, hits_of_one_stream_go_on_while_the_pools_of_another_are_held, 0, 2);
     tcase_add_loop_test(cases, a_freed_block_serves_the_next_request_of_its_stream_and_of_no_other, 0, 2);
+    tcase_add_loop_test(cases, hits_tell_of_what_they_do_while_events_are_kept_and_else_not, 0, 2);
     tcase_add_loop_test(cases, the_null_stream_and_the_legacy_handle_share_their_pools, 0, 2);
     tcase_add_loop_test(cases, live_blocks_go_with_the_handle, 0, 2);
     tcase_add_loop_test(cases, the_thread_that_calls_keeps_its_current_context, 0, 2);

@@ -221,6 +221,28 @@ START_TEST(both_events_of_a_free_have_one_time_also_where_it_is_between_two_read
 }
 END_TEST
 
+START_TEST(in_a_row_too_a_slot_is_left_alone_until_its_last_writer_is_done) {
+    enum { FEW = 5 };
+    const uint64_t words = gr_history_words(0, GR_ALLOC, 0);
+    struct gr_seat *seat;
+    resize(FEW);
+    become_dense();
+    const uint64_t next = gr_tickets_next(&history.tickets);
+    if (!can_share()) return;
+    atomic_uint_fast64_t *word = &gr_spot_of(&history.ring, next).slot->word[0];
+    const uint64_t was = atomic_load(word);
+    atomic_store(word, was - ((uint64_t)1 << GR_SLOT_ROUND)); /* as if it were not written yet */
+    ck_assert(!gr_history_put_next(&history, &place, words, 7, 14, &seat));
+    gr_seat_leave(seat);
+    ck_assert_uint_eq(gr_tickets_next(&history.tickets), next);
+    atomic_store(word, was);
+    ck_assert(gr_history_put_next(&history, &place, words, 7, 14, &seat));
+    ck_assert_uint_eq(gr_tickets_next(&history.tickets), next + 1);
+    read_all();
+    ck_assert_uint_eq(event[FEW - 1].addr, 7);
+}
+END_TEST
+
 static void *tell_there(void *argument) {
     tell(*(uint64_t *)argument);
     return NULL;
@@ -263,6 +285,7 @@ Suite *suite_history_time(void) {
     tcase_add_test(cases, what_is_told_after_the_history_was_put_off_and_on_reads_the_clock);
     tcase_add_test(cases, rows_go_around_in_rings_of_any_size);
     tcase_add_test(cases, both_events_of_a_free_have_one_time_also_where_it_is_between_two_readings);
+    tcase_add_test(cases, in_a_row_too_a_slot_is_left_alone_until_its_last_writer_is_done);
     tcase_add_test(cases, an_event_of_another_thread_reads_the_clock_and_ends_the_row);
     suite_add_tcase(suite, cases);
     return suite;

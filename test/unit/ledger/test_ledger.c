@@ -405,6 +405,65 @@ START_TEST(more_allocated_or_requested_than_active_breaks_g3) {
 }
 END_TEST
 
+/* ---- history ---------------------------------------------------------------------------------- */
+
+static void watch(int level) {
+    struct gr_history *fresh = ledger.history ? NULL : gr_history_make();
+    ck_assert(ledger.history || fresh);
+    ck_assert_int_eq(gr_ledger_watch(&ledger, level, GRANARY_STACKS_NONE, 16, &fresh), GRANARY_OK);
+    ck_assert_ptr_null(fresh);
+}
+
+/* Of the events that are kept, whether all say so of their place. */
+static size_t events_of(uint64_t stream, uint64_t heap) {
+    struct gr_event event[16];
+    const struct gr_span span = gr_history_span(ledger.history);
+    size_t count = gr_history_copy(ledger.history, &span, event);
+    for (size_t i = 0; i < count; i++) {
+        ck_assert_uint_eq(event[i].place.stream, stream);
+        ck_assert_uint_eq(event[i].place.heap, heap);
+    }
+    return count;
+}
+
+static void tell_of(struct pool *pool) {
+    uint32_t label;
+    gr_history_clear(ledger.history);
+    (void)!gr_ledger_alloc(&pool->tally, 512, 512, 500, &label);
+    gr_ledger_free(&pool->tally, 512, 512, 500, label);
+}
+
+START_TEST(a_hit_tells_while_events_are_kept_and_its_place_has_a_number) {
+    struct pool *pool = &pools[1];
+    gr_ledger_place(&pool->tally, 5, 3);
+    ck_assert_ptr_null(pool->tally.told);
+    watch(GRANARY_HISTORY_STATE);
+    ck_assert_ptr_null(pool->tally.told);
+    ck_assert_ptr_eq(pool->tally.history, ledger.history);
+    tell_of(pool);
+    ck_assert_uint_eq(events_of(5, 3), 0);
+    watch(GRANARY_HISTORY_ALLOC);
+    ck_assert_ptr_eq(pool->tally.told, ledger.history);
+    tell_of(pool);
+    ck_assert_uint_eq(events_of(5, 3), 3);
+    gr_ledger_place(&pool->tally, 6, 4);
+    ck_assert_ptr_eq(pool->tally.told, ledger.history);
+    tell_of(pool);
+    ck_assert_uint_eq(events_of(6, 4), 3);
+    ledger.history->places.most = atomic_load(&ledger.history->places.count);
+    gr_ledger_place(&pool->tally, 7, 5);
+    ck_assert_ptr_null(pool->tally.told);
+    tell_of(pool);
+    ck_assert_uint_eq(events_of(7, 5), 3);
+    gr_ledger_place(&pool->tally, 5, 3);
+    ck_assert_ptr_eq(pool->tally.told, ledger.history);
+    watch(GRANARY_HISTORY_OFF);
+    ck_assert_ptr_null(pool->tally.told);
+    ck_assert_ptr_null(pool->tally.history);
+    gr_ledger_fini(&ledger);
+}
+END_TEST
+
 Suite *suite_ledger(void) {
     Suite *suite = suite_create("ledger");
     TCase *cases = tcase_create("ledger");
@@ -424,6 +483,7 @@ Suite *suite_ledger(void) {
     tcase_add_test(cases, a_negative_figure_breaks_g1);
     tcase_add_test(cases, ceilings_above_the_peak_break_g2);
     tcase_add_test(cases, more_allocated_or_requested_than_active_breaks_g3);
+    tcase_add_test(cases, a_hit_tells_while_events_are_kept_and_its_place_has_a_number);
     suite_add_tcase(suite, cases);
     return suite;
 }

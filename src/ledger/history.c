@@ -13,6 +13,7 @@ void gr_history_init(struct gr_history *h) {
     gr_ticks_init(&h->ticks);
     gr_tickets_init(&h->tickets, 0);
     gr_pace_init(&h->pace, &h->ticks);
+    GR_ASSERT(h->tickets.earn > GR_PACE_SHARE, "K3");
 }
 
 void gr_history_fini(struct gr_history *h) {

@@ -15,8 +15,9 @@
  * (history.h), which are hardly a microsecond apart; but for a silence after a dense row, which nobody notices before
  * the next reading. So whoever reads the history is told how far off a time may be.
  *
- * It is the owner's of the tickets, who alone draws tickets without a gap. Therefore:
- *      R1  a stamp is shared by tickets that follow each other and are all of one thread
+ * It is the owner's of the tickets. Who becomes the owner has drawn more of them in a row than may share a reading, so
+ * that none of the owner before is among those:
+ *      K3  a reading is shared by tickets that follow each other and are all of one thread
  *
  * Locks: none; changed by the owner inside of its seat (ticket.h), or while everything is stopped. */
 #ifndef GR_LEDGER_PACE_H
@@ -25,8 +26,7 @@
 #include "base/ticks.h"
 
 enum {
-    GR_PACE_SHARE =
-        16, /* events that have one reading, at most. Fewer than calls that earn a bias (bias.h): R1 */
+    GR_PACE_SHARE = 16, /* events that have one reading, at most */
     GR_PACE_ROW = 32,   /* readings in a row that must be dense before */
     GR_PACE_PART = 4,   /* dense: readings would take more than this part of the time */
     GR_STAMP_AFTER = 60 /* bits below are the tick; above, how many tickets after the reading */

@@ -291,7 +291,8 @@ static int back(granary *g, struct gr_request *r, struct gr_growth *growth, stru
 static void note_moves(granary *g, const struct gr_request *r) {
     if (r->moving_ns == 0) return;
     gr_ledger_moving(&g->ledger, r->moving_ns);
-    if (gr_pace_spend(&g->pace, gr_clock_ns(), r->moving_ns)) g->restless += r->moved * g->extents.granule;
+    if (gr_allowance_spend(&g->allowance, gr_clock_ns(), r->moving_ns))
+        g->restless += r->moved * g->extents.granule;
 }
 
 /* Makes room for a block of so many bytes, not less than the request. */

@@ -59,7 +59,7 @@ int gr_heap_open(granary *g, const struct granary_options *options, int device, 
     gr_ledger_init(&g->ledger);
     gr_callback_init(&g->callbacks);
     gr_extents_init(&g->extents, &g->driver, options->handle_cache_bytes);
-    gr_pace_init(&g->pace, gr_clock_ns());
+    gr_allowance_init(&g->allowance, gr_clock_ns());
     gr_settings_init(g, options);
     g->trim_above = options->trim_above;
     status = gr_trimmer_start(g);

@@ -28,7 +28,7 @@
 #include "heap/callback.h"
 #include "heap/route.h"
 #include "heap/trimmer.h"
-#include "policy/pace.h"
+#include "policy/allowance.h"
 #include "stream/defer.h"
 
 struct gr_saved;
@@ -90,9 +90,9 @@ struct granary {
     size_t classic_bytes;     /* held by classic segments */
     size_t address_bytes;     /* reserved by ranges */
     size_t ranges;
-    struct gr_pace pace; /* of moving; */
-    size_t restless;     /* bytes that moved faster than it allows */
-    uint64_t last_name;  /* of pools, scopes and captures */
+    struct gr_allowance allowance; /* of moving; */
+    size_t restless;               /* bytes that moved faster than it allows */
+    uint64_t last_name;            /* of pools, scopes and captures */
     /* under scope_lock */
     struct gr_lock scope_lock;
     struct gr_list scopes; /* newest first (scope.h) */

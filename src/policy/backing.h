@@ -54,7 +54,7 @@ struct gr_need {
     size_t peak;     /* most that was ever in use */
     size_t given;    /* what was ever allocated, in all */
     size_t moved;    /* what was ever moved, in all, */
-    size_t restless; /* and of that, what moved while moving took too much of the time (policy/pace.h) */
+    size_t restless; /* and of that, what moved while moving took too much of the time (policy/allowance.h) */
     size_t limit;    /* that may be held */
 };
 

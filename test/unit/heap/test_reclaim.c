@@ -161,7 +161,7 @@ START_TEST(moving_earns_more_room_only_when_it_takes_too_much_of_the_time) {
     ck_assert_int_gt(fixture_stats(g).moved_bytes, 0);
     ck_assert_uint_eq(g->restless, 0);
     for (int tries = 0; tries < 1000 && g->restless == 0; tries++) {
-        g->pace = (struct gr_pace){.at = gr_clock_ns(), .credit = 0};
+        g->allowance = (struct gr_allowance){.at = gr_clock_ns(), .credit = 0};
         move_to_and_fro();
     }
     ck_assert_uint_gt(g->restless, 0);

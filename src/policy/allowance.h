@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Pace: whether what is moved is moved too often. Moving may take a hundredth of the time, and what has not been
+ * Allowance: whether what is moved is moved too often. Moving may take a hundredth of the time, and what has not been
  * used of that is saved up, to 16 ms:
  *
  *      credit   16 ms ──┐    ┌──────┐                    refilled at a hundredth of the time
@@ -10,28 +10,30 @@
  * Only what allocates much faster than that, or moves at every few requests, runs out.
  *
  * A value and a rule; no lock. */
-#ifndef GR_POLICY_PACE_H
-#define GR_POLICY_PACE_H
+#ifndef GR_POLICY_ALLOWANCE_H
+#define GR_POLICY_ALLOWANCE_H
 
 #include "base/base.h"
 
-#define GR_PACE_MOST UINT64_C(16000000) /* ns */
-enum { GR_PACE_PART = 100 };
+#define GR_ALLOWANCE_MOST UINT64_C(16000000) /* ns */
+enum { GR_ALLOWANCE_PART = 100 };
 
-struct gr_pace {
+struct gr_allowance {
     uint64_t at;     /* ns: when credit was counted last */
-    uint64_t credit; /* ns of moving; at most GR_PACE_MOST */
+    uint64_t credit; /* ns of moving; at most GR_ALLOWANCE_MOST */
 };
 
-static inline void gr_pace_init(struct gr_pace *pace, uint64_t now) {
-    *pace = (struct gr_pace){.at = now, .credit = GR_PACE_MOST};
+static inline void gr_allowance_init(struct gr_allowance *allowance, uint64_t now) {
+    *allowance = (struct gr_allowance){.at = now, .credit = GR_ALLOWANCE_MOST};
 }
 
 /* Moving has taken so long, up to now. True: that was more than there was credit for. */
-static inline bool gr_pace_spend(struct gr_pace *pace, uint64_t now, uint64_t spent) {
-    uint64_t credit = gr_min(GR_PACE_MOST - pace->credit, (now - pace->at) / GR_PACE_PART) + pace->credit;
-    pace->at = now;
-    pace->credit = credit - gr_min(credit, spent);
+static inline bool gr_allowance_spend(struct gr_allowance *allowance, uint64_t now, uint64_t spent) {
+    uint64_t credit =
+        gr_min(GR_ALLOWANCE_MOST - allowance->credit, (now - allowance->at) / GR_ALLOWANCE_PART) +
+        allowance->credit;
+    allowance->at = now;
+    allowance->credit = credit - gr_min(credit, spent);
     return spent > credit;
 }
 

@@ -77,21 +77,23 @@ enum gr_text_result gr_text_parse_decimal(const char *s, size_t len, double *out
     uint64_t digits = 0;
     double scale = 1;
     size_t seen = 0, point = len;
+    bool overflow = false;
     for (size_t at = 0; at < len; at++) {
         if (s[at] == '.' && point == len) {
             point = at;
             continue;
         }
-        if (!is_digit(s[at])) return GR_TEXT_SYNTAX;
+        if (!is_digit(s[at])) return GR_TEXT_SYNTAX; /* also behind too many digits: it may be a size */
         seen++;
         if (digits < enough) {
             digits = digits * 10 + (uint64_t)(s[at] - '0');
             if (point < at) scale *= 10;
         } else if (point == len) {
-            return GR_TEXT_OVERFLOW;
+            overflow = true;
         }
     }
     if (seen == 0 || point == len - 1) return GR_TEXT_SYNTAX;
+    if (overflow) return GR_TEXT_OVERFLOW;
     *out = (double)digits / scale; /* both are exact up to 15 digits, so the quotient is rounded once */
     return GR_TEXT_OK;
 }

@@ -113,8 +113,13 @@ bool gr_option_is_standard(const struct gr_option *option, const struct granary_
 
 /* ---- checking ----------------------------------------------------------------------------- */
 
+/* A decimal that a string could have said; no NaN. */
+static bool is_decimal(double number) {
+    return number == 0 || (number >= GR_OPTION_LEAST && number <= GR_OPTION_MOST);
+}
+
 static bool is_reserve(const struct granary_reserve *reserve) {
-    return reserve->fraction >= 0 && reserve->fraction <= 1e300; /* and no NaN */
+    return is_decimal(reserve->fraction);
 }
 
 static bool are_classes(const struct granary_reserve_class *classes) {
@@ -155,11 +160,11 @@ static bool check_field(const struct gr_option *option, const struct granary_opt
     case GR_OPTION_FRACTION:
         decimal = *(const double *)field;
         gr_text_put(words, room, "%g", decimal);
-        return decimal >= (double)option->low && decimal <= (double)option->high;
+        return is_decimal(decimal) && decimal >= (double)option->low && decimal <= (double)option->high;
     case GR_OPTION_PART:
         decimal = *(const double *)field;
         gr_text_put(words, room, "%g", decimal);
-        return decimal > (double)option->low && decimal < (double)option->high;
+        return is_decimal(decimal) && decimal > (double)option->low && decimal < (double)option->high;
     case GR_OPTION_DIVISIONS: return are_divisions(field);
     case GR_OPTION_RESERVE: return is_reserve(field);
     case GR_OPTION_CLASSES: return are_classes(field);

@@ -33,6 +33,10 @@ enum { GR_OPTION_OPEN, GR_OPTION_ANY };
 
 enum { GR_OPTIONS_HISTORY_ENTRIES = 100000 }; /* the default */
 
+/* Smaller parts of anything, and larger multiples, are a mistake, and not worth the digits of printing them. */
+#define GR_OPTION_LEAST 1e-6
+#define GR_OPTION_MOST 1e17
+
 struct gr_option {
     const char *key;
     enum gr_option_kind kind;

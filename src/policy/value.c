@@ -120,9 +120,6 @@ static int read_mib(const struct gr_reader *r, const struct gr_option *option, s
     return status;
 }
 
-/* Smaller parts of anything are a mistake, and not worth the digits of printing them. */
-static const double LEAST = 1e-6;
-
 static int read_fraction(const struct gr_reader *r, const struct gr_option *option, struct gr_span value,
                          double *out) {
     double number = 0, low = (double)option->low, high = (double)option->high;
@@ -133,7 +130,7 @@ static int read_fraction(const struct gr_reader *r, const struct gr_option *opti
     if (result == GR_TEXT_OVERFLOW || number > high || (part && number >= high))
         return gr_value_refuse(r, value, "is too large for %s: %s %zu", option->key,
                                part ? "below" : "at most", option->high);
-    if (number > 0 && number < LEAST)
+    if (number > 0 && number < GR_OPTION_LEAST)
         return gr_value_refuse(r, value, "is too small for %s: at least 0.000001", option->key);
     if (number < low || (part && number <= low))
         return gr_value_refuse(r, value, "is too small for %s: %s %zu", option->key,
@@ -152,7 +149,7 @@ static int read_reserve(const struct gr_reader *r, const struct gr_option *optio
         return gr_value_refuse(
             r, value, "is no value for %s: a fraction such as 0.5, or a size such as 40GiB", option->key);
     if (result == GR_TEXT_OVERFLOW) return gr_value_refuse(r, value, "is too large for %s", option->key);
-    if (fraction < LEAST && bytes == 0)
+    if (fraction < GR_OPTION_LEAST && bytes == 0)
         return gr_value_refuse(r, value, "is too small for %s: at least 0.000001", option->key);
     *out = (struct granary_reserve){.bytes = bytes, .fraction = fraction};
     return GRANARY_OK;

@@ -260,6 +260,9 @@ START_TEST(opening_refuses_options_that_make_no_sense_and_names_them) {
     TRY(capture_reuse, -1, "capture_reuse is -1");
     TRY(extent_bytes, 1, "extent_bytes is 1 bytes");
     TRY(reserve.fraction, -1, "reserve");
+    TRY(reserve.fraction, 1e300, "reserve");
+    TRY(garbage_collection_threshold, 1e-300, "garbage_collection_threshold is 1e-300");
+    TRY(limit_fraction, 1e-9, "limit_fraction is 1e-09");
 #undef TRY
     granary_options_init(&options);
     options.driver = GRANARY_DRIVER_SIM;

@@ -112,6 +112,7 @@ START_TEST(decimals_are_exact) {
     for (size_t i = 0; i < GR_COUNT(wrong); i++)
         ck_assert_int_eq(gr_text_parse_decimal(wrong[i], strlen(wrong[i]), &value), GR_TEXT_SYNTAX);
     ck_assert_int_eq(gr_text_parse_decimal("9999999999999999999999", 22, &value), GR_TEXT_OVERFLOW);
+    ck_assert_int_eq(gr_text_parse_decimal("9999999999999999999999B", 23, &value), GR_TEXT_SYNTAX);
     ck_assert_int_eq(gr_text_parse_decimal("0.33333333333333333333333333333333", 34, &value), GR_TEXT_OK);
     ck_assert_double_eq_tol(value, 1.0 / 3, 1e-16);
 }

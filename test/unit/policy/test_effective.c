@@ -85,6 +85,22 @@ START_TEST(values_are_written_as_they_can_be_read) {
 }
 END_TEST
 
+START_TEST(the_largest_reserves_are_written_as_they_can_be_read) {
+    static const struct granary_reserve rows[] = {
+        {SIZE_MAX, 0}, {SIZE_MAX / 2, 0}, {1, 0}, {0, 1e17}, {0, 1e-6}};
+    for (size_t i = 0; i < GR_COUNT(rows); i++) {
+        char line[700];
+        gr_options_init(&options);
+        options.reserve = rows[i];
+        struct granary_option_info info = info_of("expandable_segments_reserve");
+        snprintf(line, sizeof line, "%s:%s", info.key, info.value);
+        gr_options_init(&options);
+        ck_assert_msg(granary_options_parse(&options, line, NULL, NULL) == GRANARY_OK, "%s", line);
+        ck_assert_mem_eq(&options.reserve, &rows[i], sizeof rows[i]);
+    }
+}
+END_TEST
+
 START_TEST(an_origin_is_the_default_the_program_a_string_or_a_variable) {
     struct granary_option_error error;
     setenv("PYTORCH_CUDA_ALLOC_CONF", "max_split_size_mb:64", 1);
@@ -216,6 +232,7 @@ Suite *suite_effective(void) {
     tcase_add_checked_fixture(cases, setup, NULL);
     tcase_add_test(cases, every_key_is_listed_once_with_what_it_takes_and_its_default);
     tcase_add_test(cases, values_are_written_as_they_can_be_read);
+    tcase_add_test(cases, the_largest_reserves_are_written_as_they_can_be_read);
     tcase_add_test(cases, an_origin_is_the_default_the_program_a_string_or_a_variable);
     tcase_add_test(cases, two_keys_of_one_field_have_one_origin);
     tcase_add_test(cases, settings_for_classic_segments_are_named_beside_expandable_ones);

@@ -31,10 +31,13 @@ static bool is_set_up(const struct granary_options *options) {
 int granary_options_effective(const struct granary_options *options, size_t index,
                               struct granary_option_info *out) {
     struct granary_option_info info = {.struct_size = 0};
-    if (!is_set_up(options) || !out || out->struct_size < sizeof out->struct_size) return GRANARY_INVALID;
+    if (!is_set_up(options) || !out) return GRANARY_INVALID;
+    const size_t theirs = out->struct_size;
+    if (theirs < sizeof theirs || theirs > 65536) return GRANARY_INVALID;
     if (!gr_effective_info(options, index, &info)) return GRANARY_INVALID;
-    info.struct_size = out->struct_size;
-    memcpy(out, &info, gr_min(out->struct_size, sizeof info));
+    info.struct_size = theirs;
+    memcpy(out, &info, gr_min(theirs, sizeof info));
+    if (theirs > sizeof info) memset((char *)out + sizeof info, 0, theirs - sizeof info);
     return GRANARY_OK;
 }
 

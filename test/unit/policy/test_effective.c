@@ -226,6 +226,21 @@ START_TEST(structs_that_were_not_set_up_are_refused) {
 }
 END_TEST
 
+START_TEST(what_a_newer_caller_asks_for_besides_is_0) {
+    struct {
+        struct granary_option_info info;
+        char more[64];
+    } newer;
+    memset(&newer, 0xAA, sizeof newer);
+    newer.info.struct_size = sizeof newer;
+    ck_assert_int_eq(granary_options_effective(&options, 0, &newer.info), GRANARY_OK);
+    ck_assert_uint_eq(newer.info.struct_size, sizeof newer);
+    for (size_t i = 0; i < sizeof newer.more; i++) ck_assert_int_eq(newer.more[i], 0);
+    newer.info.struct_size = 1 << 20; /* not set up */
+    ck_assert_int_eq(granary_options_effective(&options, 0, &newer.info), GRANARY_INVALID);
+}
+END_TEST
+
 Suite *suite_effective(void) {
     Suite *suite = suite_create("effective");
     TCase *cases = tcase_create("effective");
@@ -240,6 +255,7 @@ Suite *suite_effective(void) {
     tcase_add_test(cases, settings_that_are_unsafe_or_quarrel_are_named);
     tcase_add_test(cases, variables_that_were_not_read_are_named);
     tcase_add_test(cases, structs_that_were_not_set_up_are_refused);
+    tcase_add_test(cases, what_a_newer_caller_asks_for_besides_is_0);
     suite_add_tcase(suite, cases);
     return suite;
 }

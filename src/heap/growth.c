@@ -83,7 +83,7 @@ static bool move_idle(granary *g, struct supply *s, bool may_wait) {
     struct gr_pool *pool = s->request->pool;
     struct gr_list taken;
     const size_t before = s->need;
-    const uint64_t began = gr_clock_ns();
+    const uint64_t began = gr_clock_ns(), waited = g->waited_ns;
     gr_list_init(&taken);
     if (gr_reclaim_take(g, pool, s->need, may_wait, &taken) == 0) return false;
     while (!gr_list_empty(&taken)) {
@@ -96,7 +96,7 @@ static bool move_idle(granary *g, struct supply *s, bool may_wait) {
             gr_extents_release(&g->extents, extent);
     }
     s->request->moved += before - s->need;
-    s->request->moving_ns += gr_clock_ns() - began;
+    s->request->moving_ns += gr_clock_ns() - began - (g->waited_ns - waited);
     return true;
 }
 

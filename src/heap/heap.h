@@ -90,6 +90,7 @@ struct granary {
     size_t classic_bytes;     /* held by classic segments */
     size_t address_bytes;     /* reserved by ranges */
     size_t ranges;
+    uint64_t waited_ns;            /* that giving memory up has waited for work, in all */
     struct gr_allowance allowance; /* of moving; */
     size_t restless;               /* bytes that moved faster than it allows */
     uint64_t last_name;            /* of pools, scopes and captures */

@@ -2,6 +2,7 @@
  * Reclaim: taking idle memory from where it lies, and giving memory back to the driver. */
 #include "heap/reclaim.h"
 
+#include "base/clock.h"
 #include "base/host.h"
 #include "heap/private.h"
 #include "pool/idle.h"
@@ -44,6 +45,13 @@ static void unclaim(struct gr_pool *pool, struct gr_idle *idle) {
     gr_pool_unlock(pool);
 }
 
+static int wait_for(granary *g, struct gr_stream *stream, uint32_t epoch) {
+    const uint64_t began = gr_clock_ns();
+    int status = gr_stream_wait(stream, &g->driver, epoch);
+    g->waited_ns += gr_clock_ns() - began;
+    return status;
+}
+
 /* Claims idle memory of the pool that is proved idle: without waiting, or after waiting for the one
  * event that proves it. False: there is none, or it cannot be proved; *status says what refused. */
 static bool claim_proved(granary *g, struct gr_pool *pool, size_t want, int wait, struct gr_idle *out,
@@ -52,7 +60,7 @@ static bool claim_proved(granary *g, struct gr_pool *pool, size_t want, int wait
     if (claim(pool, want, pool->stream->done, out)) return true;
     if (!claim(pool, want, UINT32_MAX, out)) return false;
     if (gr_stream_idle(pool->stream, &g->driver, out->epoch)) return true;
-    if (wait) *status = gr_stream_wait(pool->stream, &g->driver, out->epoch);
+    if (wait) *status = wait_for(g, pool->stream, out->epoch);
     if (wait && *status == GRANARY_OK) return true;
     unclaim(pool, out);
     return false;
@@ -64,8 +72,10 @@ static bool claim_proved(granary *g, struct gr_pool *pool, size_t want, int wait
 static bool prove_heap(granary *g, struct gr_heap *heap) {
     if (!heap->unproved) return true;
     if (gr_driver_begin(&g->driver) != GRANARY_OK) return false;
+    const uint64_t began = gr_clock_ns();
     int status =
         gr_driver_status(&g->driver, GR_ENTRY_cuCtxSynchronize, GR_DRIVE(&g->driver, cuCtxSynchronize));
+    g->waited_ns += gr_clock_ns() - began;
     gr_driver_end(&g->driver);
     if (status == GRANARY_OK) heap->unproved = false;
     return status == GRANARY_OK;

@@ -2,6 +2,7 @@
  * Memory is taken from where it is idle, never before an event has proved it, and trimming gives
  * back what can be given back. The device's clock is the test's: work stays pending until it is run. */
 #include <check.h>
+#include <pthread.h>
 
 #include "base/clock.h"
 #include "heap/heap.h"
@@ -77,6 +78,32 @@ START_TEST(memory_under_pending_work_is_waited_for_and_only_then_moved) {
     ck_assert_uint_eq(calls(GR_ENTRY_cuCtxSynchronize), 0);
     ck_assert_uint_eq(calls(GR_ENTRY_cuStreamSynchronize), 0);
     ck_assert_int_eq(fixture_stats(g).out_of_memory, 0);
+    close_all();
+}
+END_TEST
+
+static void *release_later(void *stream) {
+    nanosleep(&(struct timespec){.tv_nsec = 300 * 1000 * 1000}, NULL);
+    return granary_sim_release(stream) == GRANARY_OK ? NULL : "release";
+}
+
+/* Else a job that waits near the limit would earn room, as if moving itself were slow. */
+START_TEST(time_that_is_spent_waiting_is_no_time_of_moving) {
+    pthread_t thread;
+    void *complaint;
+    open_with(of_64_mib);
+    void *p = fixture_alloc(g, 60 * GR_MIB, a);
+    ck_assert_int_eq(granary_sim_hold(a), GRANARY_OK);
+    use(a, p, 60 * GR_MIB, 1);
+    fixture_free(g, p);
+    ck_assert_int_eq(pthread_create(&thread, NULL, release_later, a), 0);
+    uint64_t began = gr_clock_ns();
+    (void)fixture_alloc(g, 60 * GR_MIB, b);
+    uint64_t took = gr_clock_ns() - began;
+    pthread_join(thread, &complaint);
+    ck_assert_ptr_null(complaint);
+    ck_assert_int_gt(fixture_stats(g).moving_ns, 0);
+    ck_assert_uint_lt((uint64_t)fixture_stats(g).moving_ns + 200 * 1000 * 1000, took);
     close_all();
 }
 END_TEST
@@ -527,6 +554,7 @@ Suite *suite_reclaim(void) {
     Suite *suite = suite_create("reclaim");
     TCase *cases = tcase_create("reclaim");
     tcase_add_test(cases, memory_under_pending_work_is_waited_for_and_only_then_moved);
+    tcase_add_test(cases, time_that_is_spent_waiting_is_no_time_of_moving);
     tcase_add_test(cases, memory_that_is_known_idle_goes_before_memory_that_must_be_waited_for);
     tcase_add_test(cases, moving_stops_when_enough_is_free);
     tcase_add_test(cases, a_small_growth_brings_more_and_if_it_cannot_what_is_asked_for);

@@ -39,7 +39,9 @@ void gr_segment_close(struct gr_segment *segment, struct gr_driver *driver) {
     if (segment->kind == GR_SEGMENT_EXPANDABLE) {
         gr_range_close(&segment->range, driver);
     } else if (GR_TWICE(gr_driver_begin(driver)) == GRANARY_OK) {
+        int mode = gr_driver_relax(driver); /* as above, also a capture that nobody told us of */
         gr_driver_ignore(driver, GR_ENTRY_cuMemFree, GR_TWICE(GR_DRIVE(driver, cuMemFree, segment->base)));
+        gr_driver_restore(driver, mode);
         gr_driver_end(driver);
     }
     *segment = (struct gr_segment){0};

@@ -449,6 +449,22 @@ START_TEST(trimming_while_a_stream_is_captured_spares_its_memory_and_its_capture
 }
 END_TEST
 
+/* One that belongs to another device, or to somebody else's code on this thread. */
+START_TEST(classic_segments_go_back_without_harm_to_a_capture_that_nobody_told_of) {
+    for (int mode = 0; mode < 3; mode++) { /* GLOBAL, THREAD_LOCAL, RELAXED */
+        gr_cu_graph graph = NULL;
+        open_with(manual_classic);
+        fixture_free(g, fixture_alloc(g, 10 * GR_MIB, a));
+        ck_assert_int_eq(g->driver.call.cuStreamBeginCapture(b, mode), GR_CU_SUCCESS);
+        ck_assert_uint_eq(fixture_trim(g, 0), 10 * GR_MIB);
+        ck_assert_uint_eq(calls(GR_ENTRY_cuMemFree), 1);
+        ck_assert_int_eq(g->driver.call.cuStreamEndCapture(b, &graph), GR_CU_SUCCESS);
+        ck_assert_int_eq(g->driver.call.cuGraphDestroy(graph), GR_CU_SUCCESS);
+        close_all();
+    }
+}
+END_TEST
+
 START_TEST(a_stream_that_was_destroyed_does_not_keep_its_memory) {
     /* As its work is over: the block was freed, the stream destroyed, the device is idle. */
     open_with(manual_64_mib);
@@ -572,6 +588,7 @@ Suite *suite_reclaim(void) {
     tcase_add_test(cases, idle_memory_goes_back_in_whatever_granules_the_device_has);
     tcase_add_test(cases, trimming_classic_segments_leaves_those_in_use);
     tcase_add_test(cases, trimming_while_a_stream_is_captured_spares_its_memory_and_its_capture);
+    tcase_add_test(cases, classic_segments_go_back_without_harm_to_a_capture_that_nobody_told_of);
     tcase_add_test(cases, a_stream_that_was_destroyed_does_not_keep_its_memory);
     tcase_add_test(cases, a_thousand_streams_that_come_and_go_leave_no_more_behind_than_a_few);
     tcase_add_test(cases, a_destroyed_stream_that_something_waits_for_stays_itself);

@@ -119,9 +119,11 @@ int granary_open(int device, const struct granary_options *given, granary **out)
     }
     gr_host_give(g);
     if (options.fault) {
-        gr_fault_begin(options.fault, "granary_open", status);
-        gr_text_put(options.fault->text, sizeof(options.fault->text), "%s",
+        struct granary_fault fault;
+        gr_fault_begin(&fault, "granary_open", status);
+        gr_text_put(fault.text, sizeof(fault.text), "%s",
                     reason[0] ? reason : granary_status_sentence(status));
+        (void)gr_fault_fit(options.fault, &fault, sizeof(fault));
     }
     return status;
 }

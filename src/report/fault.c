@@ -56,15 +56,20 @@ int gr_fault_fail(granary *g, const char *call, int status, const char *format, 
     return status;
 }
 
-int gr_fault_copy_out(granary *g, const char *call, void *out, const void *from, size_t size) {
+bool gr_fault_fit(void *out, const void *from, size_t size) {
     size_t theirs;
-    if (!out) return gr_fault_fail(g, call, GRANARY_INVALID, "out is NULL");
     memcpy(&theirs, out, sizeof(theirs));
-    if (theirs < sizeof(theirs) || theirs > 65536)
-        return gr_fault_fail(g, call, GRANARY_INVALID, "struct_size is %zu; set it to sizeof the struct",
-                             theirs);
+    if (theirs < sizeof(theirs) || theirs > 65536) return false;
     memcpy(out, from, gr_min(theirs, size));
     memcpy(out, &theirs, sizeof(theirs));
     if (theirs > size) memset((char *)out + size, 0, theirs - size);
-    return GRANARY_OK;
+    return true;
+}
+
+int gr_fault_copy_out(granary *g, const char *call, void *out, const void *from, size_t size) {
+    size_t theirs;
+    if (!out) return gr_fault_fail(g, call, GRANARY_INVALID, "out is NULL");
+    if (gr_fault_fit(out, from, size)) return GRANARY_OK;
+    memcpy(&theirs, out, sizeof(theirs));
+    return gr_fault_fail(g, call, GRANARY_INVALID, "struct_size is %zu; set it to sizeof the struct", theirs);
 }

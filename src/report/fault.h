@@ -17,7 +17,10 @@ int gr_fault_fail(granary *g, const char *call, int status, const char *format, 
 int gr_fault_say(granary *g, const char *call, int status, const char *format, va_list arguments)
     GR_PRINTF(4, 0);
 
-/* Copies a struct of ours into one of the caller's, which may be of an older, shorter version. */
+/* Copies a struct of ours into one of the caller's, which may be of an older, shorter version. False: its struct_size is
+ * no size, and nothing is written. */
+bool gr_fault_fit(void *out, const void *from, size_t size);
+/* The same for a call, which fails then. */
 int gr_fault_copy_out(granary *g, const char *call, void *out, const void *from, size_t size);
 
 #endif

@@ -237,6 +237,30 @@ static void check_refused(struct granary_options *options, int device, int statu
     ck_assert_msg(strstr(fault.text, words) != NULL, "'%s' lacks '%s'", fault.text, words);
 }
 
+START_TEST(words_of_a_failed_opening_fit_what_an_older_caller_has) {
+    union {
+        struct granary_fault fault;
+        unsigned char bytes[sizeof(struct granary_fault) + 64];
+    } theirs;
+    struct granary_options options;
+    granary *none;
+    const size_t sizes[] = {sizeof(size_t), offsetof(struct granary_fault, text),
+                            sizeof(struct granary_fault), sizeof theirs};
+    for (size_t i = 0; i < GR_COUNT(sizes); i++) {
+        memset(&theirs, 0xA5, sizeof theirs);
+        theirs.fault.struct_size = sizes[i];
+        granary_options_init(&options);
+        options.driver = GRANARY_DRIVER_SIM;
+        options.reclaim = 3;
+        options.fault = &theirs.fault;
+        ck_assert_int_eq(granary_open(0, &options, &none), GRANARY_INVALID);
+        ck_assert_uint_eq(theirs.fault.struct_size, sizes[i]);
+        if (sizes[i] > sizeof(size_t)) ck_assert_int_eq(theirs.fault.status, GRANARY_INVALID);
+        for (size_t b = sizes[i]; b < sizeof theirs; b++) ck_assert_uint_eq(theirs.bytes[b], 0xA5);
+    }
+}
+END_TEST
+
 START_TEST(opening_refuses_options_that_make_no_sense_and_names_them) {
     struct granary_options options;
 #define TRY(field, value, words)                            \
@@ -294,6 +318,7 @@ Suite *suite_api(void) {
     tcase_add_test(cases, driver_calls_are_counted_by_kind);
     tcase_add_test(cases, figures_follow_an_allocation_and_its_free);
     tcase_add_test(cases, opening_refuses_options_that_make_no_sense_and_names_them);
+    tcase_add_test(cases, words_of_a_failed_opening_fit_what_an_older_caller_has);
     suite_add_tcase(suite, cases);
     return suite;
 }

@@ -19,7 +19,8 @@ extern "C" {
 
 /* ---- history ------------------------------------------------------------------------------ */
 
-/* How history is kept. An event costs some tens of nanoseconds, a stack what its frames do. */
+/* How history is kept. An event costs some nanoseconds, with a reading of the clock some
+ * tens, a stack what its frames do. */
 struct granary_history_options {
     size_t struct_size; /* sizeof (struct granary_history_options), set by granary_history_options_init */
     int level;          /* enum granary_history_level. default ALL */

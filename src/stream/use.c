@@ -61,18 +61,17 @@ static int suit(struct gr_uses *uses, struct gr_use *use, gr_cu_context context)
 static int find(struct gr_uses *uses, struct gr_stream *stream, struct gr_use **out) {
     const gr_cu_context known = atomic_load_explicit(&stream->context, memory_order_relaxed);
     struct gr_use *use = uses->spare;
+    const bool spare = use != NULL;
     int status = GRANARY_OK;
-    if (!use || use->context != known) {
+    if (!spare || use->context != known) {
         status = gr_driver_begin(uses->driver);
         if (status != GRANARY_OK) return status;
         const gr_cu_context context = gr_stream_context(stream, uses->driver);
-        status = use ? suit(uses, use, context) : make(uses, context, out);
+        status = spare ? suit(uses, use, context) : make(uses, context, &use);
         gr_driver_end(uses->driver);
     }
-    if (use && status == GRANARY_OK) {
-        uses->spare = use->next;
-        *out = use;
-    }
+    if (spare && status == GRANARY_OK) uses->spare = use->next;
+    *out = use;
     return status;
 }
 

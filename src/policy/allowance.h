@@ -20,7 +20,7 @@ enum { GR_ALLOWANCE_PART = 100 };
 
 struct gr_allowance {
     uint64_t at;     /* ns: when credit was counted last */
-    uint64_t credit; /* ns of moving; at most GR_ALLOWANCE_MOST */
+    uint64_t credit; /* ns of moving; GR_ALLOWANCE_MOST at most, unless it was given more */
 };
 
 static inline void gr_allowance_init(struct gr_allowance *allowance, uint64_t now) {
@@ -29,9 +29,9 @@ static inline void gr_allowance_init(struct gr_allowance *allowance, uint64_t no
 
 /* Moving has taken so long, up to now. True: that was more than there was credit for. */
 static inline bool gr_allowance_spend(struct gr_allowance *allowance, uint64_t now, uint64_t spent) {
-    uint64_t credit =
-        gr_min(GR_ALLOWANCE_MOST - allowance->credit, (now - allowance->at) / GR_ALLOWANCE_PART) +
-        allowance->credit;
+    uint64_t refilled =
+        gr_min(allowance->credit + (now - allowance->at) / GR_ALLOWANCE_PART, GR_ALLOWANCE_MOST);
+    uint64_t credit = gr_max(allowance->credit, refilled);
     allowance->at = now;
     allowance->credit = credit - gr_min(credit, spent);
     return spent > credit;

@@ -47,6 +47,14 @@ START_TEST(a_long_time_without_moves_saves_up_no_more_than_the_most) {
 }
 END_TEST
 
+START_TEST(what_was_given_beyond_the_most_is_kept_until_it_is_spent) {
+    struct gr_allowance allowance = {.at = 0, .credit = 3 * GR_ALLOWANCE_MOST};
+    ck_assert(!gr_allowance_spend(&allowance, 1000 * MS, GR_ALLOWANCE_MOST));
+    ck_assert(!gr_allowance_spend(&allowance, 1000 * MS, 2 * GR_ALLOWANCE_MOST));
+    ck_assert(gr_allowance_spend(&allowance, 1000 * MS, 1));
+}
+END_TEST
+
 Suite *suite_allowance(void) {
     Suite *suite = suite_create("allowance");
     TCase *cases = tcase_create("allowance");
@@ -54,6 +62,7 @@ Suite *suite_allowance(void) {
     tcase_add_test(cases, a_hundredth_of_the_time_may_be_spent_for_ever);
     tcase_add_test(cases, a_move_that_costs_more_than_there_is_takes_all_there_is);
     tcase_add_test(cases, a_long_time_without_moves_saves_up_no_more_than_the_most);
+    tcase_add_test(cases, what_was_given_beyond_the_most_is_kept_until_it_is_spent);
     suite_add_tcase(suite, cases);
     return suite;
 }

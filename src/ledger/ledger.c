@@ -192,8 +192,12 @@ static bool share_room(struct gr_ledger *ledger, const struct gr_account *hungry
     return raised;
 }
 
-/* Passing ends after a millisecond, which is looked at every 64 rises, whatever an account has left of it. */
+/* Passing ends after a millisecond, whatever an account has left of it. The clock is looked at after 0, 1, 2, 4 passes
+ * and so on, and then every 64, so that of slow ones no more than two milliseconds go by. */
 enum { MOST_PASSES = 65535, LOOK = 64, DUE_NS = 1000000 };
+static bool looks(unsigned passed) {
+    return (passed & (passed - 1)) == 0 || passed % LOOK == 0;
+}
 static bool is_due(const struct gr_ledger *ledger) {
     uint64_t settled = atomic_load_explicit(&ledger->settled_ns, memory_order_relaxed);
     return (int64_t)(gr_clock_ns() - settled) >
@@ -206,7 +210,8 @@ void gr_ledger_settle(struct gr_ledger *ledger, const struct gr_tally *hungry) {
     bool alone = atomic_load_explicit(&ledger->settler, memory_order_relaxed) == self;
     if (!alone) {
         unsigned passes = atomic_load_explicit(&account->passes, memory_order_relaxed);
-        if (passes > 0 && (passes % LOOK != 0 || !is_due(ledger))) {
+        unsigned passed = atomic_load_explicit(&account->patience, memory_order_relaxed) - passes;
+        if (passes > 0 && !(looks(passed) && is_due(ledger))) {
             atomic_store_explicit(&account->passes, passes - 1, memory_order_relaxed);
             return;
         }
@@ -215,8 +220,10 @@ void gr_ledger_settle(struct gr_ledger *ledger, const struct gr_tally *hungry) {
     ledger->settled++;
     atomic_store_explicit(&ledger->settled_ns, gr_clock_ns(), memory_order_relaxed);
     bool raised = share_room(ledger, account);
-    account->patience = raised || alone ? 0 : (unsigned)gr_min(account->patience * 2 + 1, MOST_PASSES);
-    atomic_store_explicit(&account->passes, account->patience, memory_order_relaxed);
+    unsigned patience = atomic_load_explicit(&account->patience, memory_order_relaxed);
+    patience = raised || alone ? 0 : (unsigned)gr_min(patience * 2 + 1, MOST_PASSES);
+    atomic_store_explicit(&account->patience, patience, memory_order_relaxed);
+    atomic_store_explicit(&account->passes, patience, memory_order_relaxed);
     atomic_store_explicit(&ledger->settler, self, memory_order_relaxed);
     gr_ledger_go(ledger);
 }

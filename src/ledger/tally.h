@@ -63,7 +63,7 @@ struct gr_account {
     struct gr_room room;                /* of both together */
     struct gr_tally *tally[GR_CLASSES]; /* constant */
     atomic_uint passes;                 /* rises that may still pass */
-    unsigned patience;                  /* under ledger lock: how many passed before */
+    atomic_uint patience;               /* of as many; changed under the ledger's lock */
     struct gr_list link;                /* under ledger lock */
 };
 

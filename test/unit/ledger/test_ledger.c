@@ -366,6 +366,23 @@ START_TEST(rises_pass_while_other_threads_settle_but_for_a_millisecond_only) {
 }
 END_TEST
 
+/* Threads that take turns slowly: each finds that the last settling was long ago. */
+START_TEST(a_rise_does_not_pass_when_the_last_settling_was_long_ago) {
+    enum { LEFT = 100 };
+    alloc(&pools[0], 512, 512);
+    for (unsigned passed = 1; passed <= 64; passed *= 2) { /* the first, and after as many */
+        atomic_store(&ledger.settler, 1);
+        atomic_store(&accounts[0].patience, LEFT);
+        atomic_store(&accounts[0].passes, passed == 1 ? LEFT : LEFT - passed);
+        atomic_store(&ledger.settled_ns, gr_clock_ns() - UINT64_C(2000000));
+        const uint64_t settled = ledger.settled;
+        settle(1);
+        ck_assert_uint_eq(ledger.settled, settled + 1);
+    }
+    compare();
+}
+END_TEST
+
 /* ---- the check has teeth ---------------------------------------------------------------------- */
 
 START_TEST(a_negative_figure_breaks_g1) {
@@ -480,6 +497,7 @@ Suite *suite_ledger(void) {
     tcase_add_test(cases, reserved_and_segments_are_counted_by_class_with_exact_peaks);
     tcase_add_test(cases, threads_that_rise_together_are_seen_at_their_common_top);
     tcase_add_test(cases, rises_pass_while_other_threads_settle_but_for_a_millisecond_only);
+    tcase_add_test(cases, a_rise_does_not_pass_when_the_last_settling_was_long_ago);
     tcase_add_test(cases, a_negative_figure_breaks_g1);
     tcase_add_test(cases, ceilings_above_the_peak_break_g2);
     tcase_add_test(cases, more_allocated_or_requested_than_active_breaks_g3);

@@ -13,9 +13,9 @@
  *
  * Threads that rise above their ceilings in turns would stop each other all the time. So an account whose
  * settling raised no peak lets some rises pass while other threads settle too: 1, 3, 7 and so on, until one raises
- * a peak or a millisecond is over, as it is at once where threads take turns slowly. Peaks are exact while one thread allocates; of several, at the same time or in
- * turns, a total that lasts shorter than a millisecond, or 64 allocations if those take longer, may go unseen.
- * Current values and totals are always exact.
+ * a peak or a millisecond is over, as it is at once where threads take turns slowly. Peaks are exact while one
+ * thread allocates; of several, at the same time or in turns, a total that lasts shorter than a millisecond, or 64
+ * allocations if those take longer, may go unseen. Current values and totals are always exact.
  *
  * Figures of memory (reserved, segments, moves) change on misses only and live here, under the miss
  * lock.

@@ -73,11 +73,11 @@ static inline uint64_t gr_block_tile(uint64_t size, enum gr_block_state state) {
 /* Is the step in the picture above? */
 bool gr_block_may_become(enum gr_block_state from, enum gr_block_state to);
 
-/* Makes a step, which must be a legal one. The second where it is known from which state. */
+/* Makes a step, which must be a legal one. The second where it is known from which state. They add to the whole
+ * word: a state that is put into it, compilers store as a byte, and the next load of the word waits for that. */
 static inline void gr_block_become(struct gr_block *b, enum gr_block_state state) {
     GR_ASSERT(gr_block_may_become((enum gr_block_state)b->state, state), "B4");
-    b->tile += (uint64_t)state -
-               b->state; /* of a whole word: what is put into it, compilers store as a byte */
+    b->tile += (uint64_t)state - b->state;
 }
 static inline void gr_block_step(struct gr_block *b, enum gr_block_state from, enum gr_block_state to) {
     GR_ASSERT(b->state == from && gr_block_may_become(from, to), "B4");

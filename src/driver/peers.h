@@ -5,6 +5,8 @@
  *
  * cuCtxEnablePeerAccess opens what cuMemAlloc gives and not what is mapped: there each mapping names who may touch it.
  *
+ * Invariants: D4 (driver.h).
+ *
  * Locks: the miss lock. */
 #ifndef GR_DRIVER_PEERS_H
 #define GR_DRIVER_PEERS_H

@@ -4,6 +4,8 @@
  *      allow   what is mapped, range by range ──> told;  any refusal ──> what was told is taken back
  *      grow    what is mapped from here on    ──> told with the device's own access (driver/peers.h)
  *
+ * Invariants: whatever is mapped may be touched by each of driver.peers; D4 (driver.h).
+ *
  * Locks: takes the miss lock. */
 #ifndef GR_HEAP_PEER_H
 #define GR_HEAP_PEER_H

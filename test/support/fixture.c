@@ -61,8 +61,11 @@ const char *fixture_leak(void) {
 
 void fixture_close_sim(void) {
     const char *leak = fixture_leak();
+    struct granary_sim_findings findings = {.struct_size = sizeof findings};
     ck_assert_msg(leak == NULL, "%s are left behind", leak);
     granary_sim_run_all();
+    granary_sim_get_findings(&findings);
+    ck_assert_msg(findings.count == 0, "%s", findings.first);
     ck_assert_int_eq(granary_sim_close(), GRANARY_OK);
 }
 

@@ -16,7 +16,7 @@ typedef void fixture_change(struct granary_sim_config *sim, struct granary_optio
 
 /* A device of 1 GiB whose bytes are real (GRANARY_SIM_MEMORY), and a handle on it. */
 granary *fixture_open(fixture_change *change);
-/* Every invariant holds; after closing nothing is held; the simulation closes. */
+/* Every invariant holds; after closing nothing is held, and the oracle has found nothing; the simulation closes. */
 void fixture_close(granary *g);
 
 /* The two halves, for tests with several handles or none. */

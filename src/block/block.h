@@ -61,7 +61,10 @@ struct gr_block {
         uint32_t epoch; /* FREE: of its stream, when its newest part was freed (stream/stream.h) */
         uint32_t label; /* LIVE, PENDING: who asked for it, while history is kept (ledger/stacks.h); else 0 */
     };
-    uint32_t freed; /* FREE: the clock of requests at that moment, while it runs (heap/reclaim.h) */
+    union {
+        uint32_t freed; /* FREE: the clock of requests at that moment, while it runs (heap/reclaim.h) */
+        uint32_t born;  /* LIVE: how many blocks its pool had handed out before it, in all */
+    };
 };
 _Static_assert(sizeof(struct gr_block) == 64, "a block is one cache line");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the state is the low byte of the tile");
@@ -82,6 +85,12 @@ static inline void gr_block_become(struct gr_block *b, enum gr_block_state state
 static inline void gr_block_step(struct gr_block *b, enum gr_block_state from, enum gr_block_state to) {
     GR_ASSERT(b->state == from && gr_block_may_become(from, to), "B4");
     b->tile += (uint64_t)to - from;
+}
+
+/* Since when it is free: said of a block that is about to become FREE. */
+static inline void gr_block_since(struct gr_block *b, uint32_t epoch, uint32_t freed) {
+    b->epoch = epoch;
+    b->freed = freed;
 }
 
 static inline gr_addr gr_block_end(const struct gr_block *b) {

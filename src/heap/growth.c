@@ -222,14 +222,26 @@ static int open_range(granary *g, struct gr_pool *pool, size_t rounded) {
     return GRANARY_OK;
 }
 
-static int plan(granary *g, struct gr_pool *pool, size_t rounded, struct gr_growth *growth) {
+/* How sparing the pool is to be from now on. */
+static void spare(granary *g, struct gr_pool *pool, size_t rounded) {
     const size_t most = gr_min(g->limit, g->driver.facts.total_bytes);
     const bool moves = g->reclaim != GRANARY_RECLAIM_OFF && gr_reclaim_allowed(pool->route->heap);
+    const bool sparing =
+        moves && (g->reclaim == GRANARY_RECLAIM_EAGER || gr_backing_short(gr_heap_held(g) + rounded, most));
+    size_t active = 0, ever;
+    if (sparing) (void)gr_ledger_active(&g->ledger, &active, &ever);
+    gr_pool_lock(pool);
+    size_t tight = gr_backing_full(most) + (size_t)gr_tally_now(&pool->tally, GR_ACTIVE_BYTES);
+    pool->sparing = sparing ? gr_backing_dearest(g->extent) : 0;
+    pool->tight = tight -
+                  gr_min(tight, active); /* as long as what the other pools use stays about the same */
+    gr_pool_unlock(pool);
+}
+
+static int plan(granary *g, struct gr_pool *pool, size_t rounded, struct gr_growth *growth) {
     for (;;) {
+        spare(g, pool, rounded);
         gr_pool_lock(pool);
-        bool sparing = moves && (g->reclaim == GRANARY_RECLAIM_EAGER ||
-                                 gr_backing_short(gr_heap_held(g) + rounded, most));
-        pool->sparing = sparing ? gr_backing_dearest(g->extent) : 0;
         int status = gr_grow_plan(pool, rounded, growth);
         gr_pool_unlock(pool);
         if (status != GRANARY_OUT_OF_MEMORY) return status;

@@ -318,13 +318,13 @@ static GR_INLINE struct gr_block **lock_live(granary *g, gr_addr addr, struct gr
 }
 
 /* Nobody uses the block, which is PENDING, any more. The pool is locked. */
-static void complete(struct gr_pool *pool, struct gr_block *b) {
+static void complete(granary *g, struct gr_pool *pool, struct gr_block *b) {
     gr_ledger_free_completed(&pool->tally, b->addr, b->size, b->u.live.requested, b->label);
-    b->epoch = gr_stream_epoch(pool->stream);
+    gr_block_since(b, gr_stream_epoch(pool->stream), atomic_load_explicit(&g->clock, memory_order_relaxed));
 }
 
-static void finish_free(struct gr_pool *pool, struct gr_block *b) {
-    complete(pool, b);
+static void finish_free(granary *g, struct gr_pool *pool, struct gr_block *b) {
+    complete(g, pool, b);
     gr_pool_put(pool, b);
 }
 
@@ -344,12 +344,12 @@ int gr_heap_retake(granary *g, struct gr_block *b, struct gr_stream *stream, siz
     int status = gr_defer_use(&g->defer, b, pool->stream, stream);
     if (status == GRANARY_OK) {
         struct gr_use *uses = b->u.live.uses;
-        complete(pool, b);
+        complete(g, pool, b);
         gr_pool_retake(pool, b, rounded, requested);
         b->u.live.uses = uses;
         over = gr_hit_hand_out(pool, b, requested, out);
     } else {
-        finish_free(pool, b);
+        finish_free(g, pool, b);
     }
     gr_defer_return(&g->defer);
     gr_hit_leave(g, pool, over);
@@ -361,12 +361,12 @@ static void GR_ASIDE park(granary *g, struct gr_pool *pool, struct gr_block *b) 
     gr_ledger_free_requested(&pool->tally, b->addr, b->size, b->u.live.requested, b->label);
     gr_block_become(b, GR_BLOCK_PENDING);
     bool done = gr_defer_park(&g->defer, b, pool->stream, &pool->route->heap->kin[pool->class]);
-    if (done) finish_free(pool, b);
+    if (done) finish_free(g, pool, b);
     gr_pool_unlock(pool);
     if (!done) gr_heap_complete(g, gr_defer_reap(&g->defer)); /* someone else's may be done */
 }
 
-static GR_INLINE void free_block(granary *g, struct gr_pool *pool, struct gr_block **link) {
+static GR_INLINE void free_block(granary *g, struct gr_pool *pool, struct gr_block **link, uint32_t clock) {
     struct gr_block *b = *link;
     __builtin_prefetch(b->prev); /* settling it will look at both */
     __builtin_prefetch(b->next);
@@ -376,7 +376,7 @@ static GR_INLINE void free_block(granary *g, struct gr_pool *pool, struct gr_blo
         return;
     }
     gr_ledger_free(&pool->tally, b->addr, b->size, b->u.live.requested, b->label);
-    b->epoch = gr_stream_epoch(pool->stream);
+    gr_block_since(b, gr_stream_epoch(pool->stream), clock);
     gr_pool_free(pool, b);
     gr_pool_unlock(pool);
 }
@@ -387,8 +387,7 @@ static GR_INLINE int free_locked(granary *g, struct gr_pool *pool, struct gr_blo
         gr_pool_unlock(pool);
         return live ? GRANARY_WRONG_CAPTURE : GRANARY_UNKNOWN_POINTER;
     }
-    if (routed) (*link)->freed = atomic_load_explicit(&g->clock, memory_order_relaxed);
-    free_block(g, pool, link);
+    free_block(g, pool, link, routed ? atomic_load_explicit(&g->clock, memory_order_relaxed) : 0);
     if (routed && g->no_caching) gr_reclaim_uncached(g);
     return GRANARY_OK;
 }
@@ -409,8 +408,7 @@ void gr_heap_complete(granary *g, struct gr_block *list) {
         struct gr_pool *pool = gr_table_get(&g->table, b->addr);
         list = b->u.live.parked;
         gr_pool_lock(pool);
-        b->freed = atomic_load_explicit(&g->clock, memory_order_relaxed);
-        finish_free(pool, b);
+        finish_free(g, pool, b);
         gr_defer_return(&g->defer);
         gr_pool_unlock(pool);
     }

@@ -97,7 +97,7 @@ GR_MUST static GR_INLINE int gr_hit_take(granary *g, struct gr_pool *pool, struc
         if (GR_UNLIKELY(pool->sparing) && !dear && gr_pool_is_dear(pool, rounded))
             status = GR_HEAP_DEAR;
         else
-            status = gr_pool_take(pool, rounded, requested, &b);
+            status = gr_pool_take(pool, rounded, requested, dear, &b);
     }
     if (GR_LIKELY(status == GRANARY_OK)) over = gr_hit_hand_out(pool, b, requested, out);
     gr_hit_leave(g, pool, over);
@@ -125,7 +125,7 @@ static GR_INLINE bool gr_hit_free(granary *g, gr_addr addr, struct gr_pool **poo
     gr_live_remove(&own->live, at);
     gr_ledger_free_untold(account, &own->tally, b->size, b->u.live.requested);
     uint32_t label = b->label; /* where the epoch will be */
-    b->epoch = gr_stream_epoch(own->stream);
+    gr_block_since(b, gr_stream_epoch(own->stream), 0);
     gr_pool_free_first(own, b);
     if (GR_UNLIKELY(own->tally.told != NULL))
         gr_hit_tell(own, gr_history_words(GR_SLOT_TWICE, GR_FREE_REQUESTED, label), addr,

@@ -35,17 +35,25 @@ size_t gr_backing_next(const struct gr_backing *b);
  * is held, up to an extent, on a card with room. */
 size_t gr_backing_least(size_t held, size_t limit, size_t usual);
 
-/* Is memory so short that blocks should go where they pin least? From seven eighths of the limit on. */
+/* Memory is short while so much is held that blocks should go where they pin least, and tight while so much is
+ * active. */
+static inline size_t gr_backing_full(size_t limit) {
+    return limit - limit / 8;
+}
 static inline bool gr_backing_short(size_t held, size_t limit) {
-    return held >= limit - limit / 8;
+    return held >= gr_backing_full(limit);
 }
 
 /* In a sparing pool: a block that fits and pins so many granules of idle memory, or fewer, can be too dear to be
  * taken before growing elsewhere was tried (pool/grow.h). All that the place elsewhere misses has to move; of
  * larger blocks that is too much to save a granule. Small extents say that memory counts for more than time. */
+enum { GR_BACKING_DEAREST = 12 }; /* while memory is tight; */
 static inline unsigned gr_backing_dearest(size_t usual) {
-    return usual < GR_BACKING_FAST ? 12 : 4;
+    return usual < GR_BACKING_FAST ? GR_BACKING_DEAREST : 4; /* while it is short */
 }
+
+/* Blocks handed out up to so many ago are company for whose sake memory moves while it is tight (pool/grow.h). */
+enum { GR_BACKING_LATELY = 32 };
 
 /* What is known when a request needs new memory, in bytes. */
 struct gr_need {

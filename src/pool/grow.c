@@ -3,6 +3,7 @@
 #include "pool/grow.h"
 
 #include "base/check.h"
+#include "policy/backing.h"
 #include "pool/pin.h"
 
 static bool open_block(const struct gr_block *b) {
@@ -22,10 +23,13 @@ struct place {
     struct gr_block *first, *last; /* blocks that it touches */
     gr_addr start, end;
     size_t missing; /* granules to map */
-    size_t pinned;  /* granules of idle memory that could not be moved any more; 0 unless sparing */
+    /* 0 unless sparing */
+    size_t pinned;    /* granules of idle memory that could not be moved any more */
+    uint32_t company; /* of the blocks beside it */
 };
 
 struct search {
+    const struct gr_pool *pool;
     const struct gr_range *range; /* of the run that is looked at */
     size_t size;
     bool sparing;
@@ -38,7 +42,14 @@ static size_t cost_of(const struct place *place) {
 
 static bool better(const struct place *a, const struct place *b) {
     if (cost_of(a) != cost_of(b)) return cost_of(a) < cost_of(b);
+    if (a->company != b->company) return a->company < b->company;
     return a->missing != b->missing ? a->missing < b->missing : a->start < b->start;
+}
+
+static uint32_t company_of(const struct gr_pool *pool, const struct place *place) {
+    const struct gr_block *first = place->first, *last = place->last;
+    return gr_pin_company(gr_pool_now(pool), place->start == first->addr ? first->prev : NULL,
+                          place->end == gr_block_end(last) ? last->next : NULL);
 }
 
 /* A place that begins in `first` at start; one where nothing is missing is none. */
@@ -55,6 +66,7 @@ static void try_place(struct search *search, struct gr_block *first, gr_addr sta
     }
     if (place.missing == 0) return;
     place.last = b;
+    if (search->sparing) place.company = company_of(search->pool, &place);
     if (!search->best.first || better(&place, &search->best)) search->best = place;
 }
 
@@ -86,7 +98,8 @@ static struct gr_block *run_of(struct gr_block *hole) {
 }
 
 /* Searches so many holes, the smallest first. */
-static void search_pool(const struct gr_pool *pool, struct search *search, size_t holes) {
+static void search_pool(struct search *search, size_t holes) {
+    const struct gr_pool *pool = search->pool;
     struct gr_block *hole = gr_index_find(&pool->holes, 1);
     for (; hole && holes > 0; hole = gr_index_next(&pool->holes, hole), holes--) {
         struct gr_block *first = run_of(hole);
@@ -95,11 +108,15 @@ static void search_pool(const struct gr_pool *pool, struct search *search, size_
     }
 }
 
-bool gr_grow_pays(const struct gr_pool *pool, size_t rounded, size_t cost) {
-    struct search search = {.size = rounded, .sparing = true};
-    if (cost < 2 || cost > pool->sparing) return false;
-    search_pool(pool, &search, HOLES);
-    return search.best.first && cost_of(&search.best) < cost;
+bool gr_grow_pays(const struct gr_pool *pool, size_t rounded, const struct gr_fit *fit) {
+    struct search search = {.pool = pool, .size = rounded, .sparing = true};
+    const struct place *best = &search.best;
+    const bool tight = (size_t)gr_tally_now(&pool->tally, GR_ACTIVE_BYTES) + rounded >= pool->tight;
+    if (fit->cost < 2 || fit->cost > (tight ? GR_BACKING_DEAREST : pool->sparing)) return false;
+    search_pool(&search, HOLES);
+    if (!best->first) return false;
+    if (cost_of(best) != fit->cost) return cost_of(best) < fit->cost;
+    return tight && best->company <= GR_BACKING_LATELY && best->company < fit->company;
 }
 
 /* Takes a block out of its index. */
@@ -135,14 +152,14 @@ static void trim_place(struct gr_pool *pool, struct place *place, size_t granule
 }
 
 int gr_grow_plan(struct gr_pool *pool, size_t rounded, struct gr_growth *out) {
-    struct search search = {.size = rounded, .sparing = pool->sparing};
+    struct search search = {.pool = pool, .size = rounded, .sparing = pool->sparing};
     const struct place *best = &search.best;
     *out = (struct gr_growth){0};
     if (!gr_slab_reserve(&pool->blocks, 3)) return GRANARY_HOST_MEMORY;
     gr_pool_settle(pool);
-    size_t cost;
-    if (gr_pool_choose(pool, rounded, &cost) && !gr_grow_pays(pool, rounded, cost)) return GRANARY_OK;
-    search_pool(pool, &search, SIZE_MAX);
+    const struct gr_fit fit = gr_pool_choose(pool, rounded, false);
+    if (fit.block && !gr_grow_pays(pool, rounded, &fit)) return GRANARY_OK;
+    search_pool(&search, SIZE_MAX);
     if (!best->first) return GRANARY_OUT_OF_MEMORY;
     GR_ASSERT(best->missing > 0, "P1");
     *out = (struct gr_growth){.segment = gr_pool_segment_of(pool, best->start), .missing = best->missing};

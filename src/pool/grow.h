@@ -9,15 +9,17 @@
  * lowest address of several. The planned blocks are in no index, so hits of the pool go on meanwhile and
  * cannot take them.
  *
- * Where the pool is sparing (pool.h), granules that the place would pin count like missing ones. And it
- * grows though a block fits, when that costs fewer granules:
+ * Where the pool is sparing (pool.h), granules that the place would pin count like missing ones, and of places
+ * that cost as much the one in the youngest company (pin.h) is taken. And it grows though a block fits, when
+ * that costs fewer granules:
  *
  *      granules |         |         |         |         |         |
  *      block    | L ][            F           ][ L               |    pins 2 if cut for 4 MiB from its left
  *      place              | L       ][ F ][   H         |              misses 1: the piece F saves the other
  *
  * The memory for it can come out of the block that fits. Pieces below a granule between live blocks are
- * all that is lost when memory moves; this is what keeps them few.
+ * all that is lost when memory moves; this is what keeps them few. While memory is tight, it grows when that costs
+ * as much, too, if the place is beside a block that was handed out just now and what fits is not.
  *
  * Locks: the miss lock from plan to commit or abort; the pool's lock in each call, not in between. */
 #ifndef GR_POOL_GROW_H
@@ -37,9 +39,9 @@ struct gr_growth {
  * growing does not pay. */
 GR_MUST int gr_grow_plan(struct gr_pool *pool, size_t rounded, struct gr_growth *out);
 
-/* Is there a place that costs less than the block that fits, which would pin `cost` granules, and is so
- * little to be moved that it is worth its time? The recent block was settled. */
-GR_MUST bool gr_grow_pays(const struct gr_pool *pool, size_t rounded, size_t cost);
+/* Is there a place that is better than the block that fits, and is so little to be moved that it is worth its
+ * time? The recent block was settled. */
+GR_MUST bool gr_grow_pays(const struct gr_pool *pool, size_t rounded, const struct gr_fit *fit);
 
 /* Walks the places to map: from NULL on, the next block of the plan with nothing behind it, or NULL. */
 struct gr_block *gr_grow_next(const struct gr_growth *growth, const struct gr_block *after);

@@ -54,46 +54,44 @@ bool gr_pool_recent_serves(const struct gr_pool *pool, size_t rounded) {
     return !other || other->size > joined || (other->size == joined && other->addr > b->addr);
 }
 
-/* Of the next few blocks from b on, the one that pins least. */
-static GR_COLD struct gr_block *cheapest(const struct gr_pool *pool, struct gr_block *b, size_t rounded,
-                                         size_t *cost) {
-    struct gr_block *best = b;
-    size_t least = SIZE_MAX;
-    for (int look = 0; b && look < LOOKS && least > 0; look++, b = gr_index_next(&pool->free, b)) {
+/* Of the next few blocks from b on, the one that pins least; the first of several, or the one in the youngest
+ * company. */
+static GR_COLD struct gr_fit cheapest(const struct gr_pool *pool, struct gr_block *b, size_t rounded,
+                                      bool company) {
+    struct gr_fit best = {.cost = SIZE_MAX};
+    for (int look = 0; b && look < LOOKS && best.cost > 0; look++, b = gr_index_next(&pool->free, b)) {
         const struct gr_range *range = &gr_pool_segment_of(pool, b->addr)->range;
-        size_t pinned = gr_pin_cost(range, b, b->addr, b->addr + rounded);
-        if (pinned < least) {
-            best = b;
-            least = pinned;
-        }
+        const struct gr_fit fit = {
+            .block = b,
+            .cost = gr_pin_cost(range, b, b->addr, b->addr + rounded),
+            .company = gr_pin_company(gr_pool_now(pool), b->prev, b->size == rounded ? b->next : NULL)};
+        if (fit.cost < best.cost || (company && fit.cost == best.cost && fit.company < best.company))
+            best = fit;
     }
-    *cost = least;
     return best;
 }
 
-struct gr_block *gr_pool_choose(const struct gr_pool *pool, size_t rounded, size_t *cost) {
+struct gr_fit gr_pool_choose(const struct gr_pool *pool, size_t rounded, bool grown) {
     struct gr_block *b = gr_index_find(&pool->free, rounded);
-    *cost = 0;
-    return pool->sparing && b ? cheapest(pool, b, rounded, cost) : b;
+    return pool->sparing && b ? cheapest(pool, b, rounded, grown) : (struct gr_fit){.block = b};
 }
 
-struct gr_block *gr_pool_take_sparing(struct gr_pool *pool, size_t rounded, bool *outside) {
+struct gr_block *gr_pool_take_sparing(struct gr_pool *pool, size_t rounded, bool grown, bool *outside) {
     struct gr_block *b = pool->recent;
-    size_t cost;
     *outside = b && gr_pool_recent_serves(pool, rounded);
     if (*outside) {
         pool->recent = NULL;
         return b;
     }
     gr_pool_settle(pool);
-    return gr_pool_choose(pool, rounded, &cost);
+    return gr_pool_choose(pool, rounded, grown).block;
 }
 
 bool gr_pool_is_dear(struct gr_pool *pool, size_t rounded) {
-    size_t cost;
     if (pool->recent && gr_pool_recent_serves(pool, rounded)) return false;
     gr_pool_settle(pool);
-    return gr_pool_choose(pool, rounded, &cost) && gr_grow_pays(pool, rounded, cost);
+    const struct gr_fit fit = gr_pool_choose(pool, rounded, false);
+    return fit.block && gr_grow_pays(pool, rounded, &fit);
 }
 
 void gr_pool_retake(struct gr_pool *pool, struct gr_block *b, size_t rounded, size_t requested) {

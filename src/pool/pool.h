@@ -12,7 +12,7 @@
  *
  * A sparing pool, one of a device that is nearly full or of a handle that moves memory eagerly, looks at a few
  * blocks from the best fit on, and takes the one that keeps the least memory from moving (pin.h). Where a
- * growth would keep less from moving still, the block that fits is too dear (grow.h).
+ * growth would keep less from moving still, or as much in better company, the block that fits is too dear (grow.h).
  *
  * The one door to the free index and the hole index: every block enters by gr_pool_put or
  * gr_pool_put_hole, which alone join neighbours, and leaves by take, or by the two modules that move
@@ -55,6 +55,7 @@ struct gr_pool {
     struct gr_segment **segments; /* sorted by base */
     size_t segment_count, segment_room;
     unsigned sparing; /* 0, or the granules up to which a block that fits can be dear (policy/backing.h) */
+    size_t tight; /* of a sparing pool: bytes active in it from which on memory is tight (policy/backing.h) */
     struct gr_block *recent; /* freed last: FREE, in no index, or NULL */
     struct gr_block *taken;  /* handed out last by best fit; NULL when the free index has changed since */
     struct gr_live live;
@@ -88,9 +89,15 @@ void gr_pool_assign(struct gr_pool *pool, struct gr_stream *stream, struct gr_ro
 
 /* ---- under the pool's lock ---------------------------------------------------------------- */
 
+/* The clock of born: how many blocks the pool has handed out. It goes round. */
+static inline uint32_t gr_pool_now(const struct gr_pool *pool) {
+    return (uint32_t)pool->tally.up[GR_BLOCKS];
+}
+
 /* A FREE block that is in no index is handed out. */
 static inline void gr_pool_hand_out(struct gr_pool *pool, struct gr_block *b, size_t requested) {
     gr_block_become(b, GR_BLOCK_LIVE);
+    b->born = gr_pool_now(pool);
     b->u.live.requested = requested;
     b->u.live.uses = NULL;
     gr_live_add(&pool->live, b);
@@ -103,6 +110,7 @@ static inline struct gr_block *gr_pool_again(struct gr_pool *pool, size_t rounde
     if (!b || b != pool->taken || b->size != rounded) return NULL;
     pool->recent = NULL;
     gr_block_step(b, GR_BLOCK_FREE, GR_BLOCK_LIVE);
+    b->born = gr_pool_now(pool);
     b->u.live.requested = requested;
     b->u.live.uses = NULL;
     gr_live_add_again(&pool->live, b);
@@ -112,9 +120,17 @@ static inline struct gr_block *gr_pool_again(struct gr_pool *pool, size_t rounde
 /* Of a sparing pool: does a block fit which growing should be tried before? */
 GR_MUST bool gr_pool_is_dear(struct gr_pool *pool, size_t rounded);
 
-/* The block that serves a rounded size, or NULL; *cost is the granules it would pin, 0 unless the pool is
- * sparing. The recent block was settled. */
-struct gr_block *gr_pool_choose(const struct gr_pool *pool, size_t rounded, size_t *cost);
+/* What serves a rounded size, as it stands. */
+struct gr_fit {
+    struct gr_block *block; /* or NULL */
+    /* Of a sparing pool; else 0. */
+    size_t cost;      /* granules that it would pin */
+    uint32_t company; /* gr_pin_company where it would lie */
+};
+
+/* grown: the pool has just grown for this request, or has tried to; of blocks that pin as much, the place that it
+ * grew for is the one in the youngest company. The recent block was settled. */
+struct gr_fit gr_pool_choose(const struct gr_pool *pool, size_t rounded, bool grown);
 
 /* A PENDING or MOVING block is handed out without passing the index; what is too much becomes FREE if
  * there is a tile for it. Cannot fail. */
@@ -163,18 +179,18 @@ void gr_pool_put_hole(struct gr_pool *pool, struct gr_block *b);
 bool gr_pool_recent_serves(const struct gr_pool *pool, size_t rounded);
 
 /* The block that a sparing pool takes; *outside tells whether it is in no index. */
-struct gr_block *gr_pool_take_sparing(struct gr_pool *pool, size_t rounded, bool *outside);
+struct gr_block *gr_pool_take_sparing(struct gr_pool *pool, size_t rounded, bool grown, bool *outside);
 
 /* Takes the best fit for a rounded size and makes it LIVE: OK; or OUT_OF_MEMORY when no block fits,
  * HOST_MEMORY when cutting needs a tile and there is none. Changes nothing on failure. What comes of the recent
- * block enters the index only if it is not the best fit itself. */
-GR_MUST static GR_INLINE int gr_pool_take(struct gr_pool *pool, size_t rounded, size_t requested,
+ * block enters the index only if it is not the best fit itself. grown: as with gr_pool_choose. */
+GR_MUST static GR_INLINE int gr_pool_take(struct gr_pool *pool, size_t rounded, size_t requested, bool grown,
                                           struct gr_block **out) {
     struct gr_block *b = pool->recent;
     bool outside = false; /* b is in no index */
     int status = GRANARY_OK;
     if (GR_UNLIKELY(pool->sparing)) {
-        b = gr_pool_take_sparing(pool, rounded, &outside);
+        b = gr_pool_take_sparing(pool, rounded, grown, &outside);
     } else if (b && b->size == rounded && b->next && b->next->state == GR_BLOCK_FREE &&
                gr_pool_recent_serves(pool, rounded)) {
         pool->recent = NULL;

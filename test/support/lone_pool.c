@@ -95,12 +95,12 @@ struct gr_block *lone_pool_take(struct lone_pool *lone, size_t size, size_t piec
     size_t rounded;
     struct gr_block *b;
     ck_assert(gr_sizing_round(&lone->sizing, size, &rounded));
-    if (gr_pool_take(&lone->pool, rounded, size, &b) != GRANARY_OK) {
+    if (gr_pool_take(&lone->pool, rounded, size, false, &b) != GRANARY_OK) {
         struct gr_growth growth;
         ck_assert_int_eq(gr_grow_plan(&lone->pool, rounded, &growth), GRANARY_OK);
         lone_pool_back(lone, &growth, piece);
         gr_grow_finish(&lone->pool, &growth);
-        ck_assert_int_eq(gr_pool_take(&lone->pool, rounded, size, &b), GRANARY_OK);
+        ck_assert_int_eq(gr_pool_take(&lone->pool, rounded, size, false, &b), GRANARY_OK);
     }
     if (gr_ledger_alloc(&lone->pool.tally, b->addr, b->size, size, &b->label))
         gr_ledger_settle(&lone->ledger, &lone->pool.tally);
@@ -109,8 +109,8 @@ struct gr_block *lone_pool_take(struct lone_pool *lone, size_t size, size_t piec
 
 void lone_pool_put(struct lone_pool *lone, struct gr_block *b) {
     gr_live_remove(&lone->pool.live, gr_live_link(&lone->pool.live, b->addr));
-    b->epoch = gr_stream_epoch(&lone->stream);
     gr_ledger_free(&lone->pool.tally, b->addr, b->size, b->u.live.requested, 0);
+    gr_block_since(b, gr_stream_epoch(&lone->stream), 0);
     gr_pool_put(&lone->pool, b);
 }
 

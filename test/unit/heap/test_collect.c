@@ -58,6 +58,30 @@ static void drop_walls(void) {
     memset(wall, 0, sizeof wall);
 }
 
+/* When a block was handed out lies where it will say when it was freed. */
+START_TEST(what_is_freed_while_nothing_counts_requests_is_freed_at_the_start_of_the_count) {
+    static const size_t mib[] = {40, 50, 60};
+    size_t blocks = 0;
+    open_card(0, _i, false);
+    void *first = fixture_alloc(g, 30 * GR_MIB, a); /* handed out after none */
+    idle_blocks(mib, 3);
+    GR_ROUTE_FOR(route, &g->own) {
+        struct gr_pool *pool = gr_heap_pool(route, GR_LARGE);
+        if (!pool) continue;
+        gr_pool_lock(pool);
+        gr_pool_settle(pool);
+        for (struct gr_block *f = gr_index_find(&pool->free, 1); f;
+             f = gr_index_next(&pool->free, f), blocks++)
+            ck_assert_uint_eq(f->freed, 0);
+        gr_pool_unlock(pool);
+    }
+    ck_assert_uint_ge(blocks, 3);
+    fixture_free(g, first);
+    drop_walls();
+    captures_close();
+}
+END_TEST
+
 /* pytorch/pytorch#106660, #76648. Kind: without a limit the threshold is 0, or never reached. */
 START_TEST(case_66_without_a_limit_the_device_is_the_measure) {
     static const size_t mib[] = {90, 96, 100, 106, 110, 120};
@@ -259,6 +283,8 @@ END_TEST
 Suite *suite_collect(void) {
     Suite *suite = suite_create("collect");
     TCase *cases = tcase_create("collect");
+    tcase_add_loop_test(cases, what_is_freed_while_nothing_counts_requests_is_freed_at_the_start_of_the_count,
+                        0, 2);
     tcase_add_loop_test(cases, case_66_without_a_limit_the_device_is_the_measure, 0, 2);
     tcase_add_loop_test(cases, case_66_below_the_threshold_nothing_goes, 0, 2);
     tcase_add_test(cases, what_is_at_least_as_old_as_the_mean_goes);

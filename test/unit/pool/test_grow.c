@@ -3,6 +3,7 @@
  * when it fails. */
 #include <check.h>
 
+#include "policy/backing.h"
 #include "support/fixture.h"
 #include "support/lone_pool.h"
 #include "support/rng.h"
@@ -202,17 +203,96 @@ START_TEST(whoever_cannot_grow_takes_the_block_that_is_dear) {
 }
 END_TEST
 
-START_TEST(growing_does_not_pay_when_nothing_is_saved_or_too_much_would_move) {
-    size_t cost;
-    lay_piece_and_free(14);
-    lone.pool.sparing = 12;
+/* Up to so many granules it pays to grow, by one less than the block that fits would pin. */
+static void growing_pays_up_to(size_t most) {
     for (size_t granules = 1; granules <= 13; granules++) {
         const size_t size = granules * G + 512 * KIB;
-        ck_assert_ptr_nonnull(gr_pool_choose(&lone.pool, size, &cost));
-        ck_assert_uint_eq(cost, granules + 1);
-        ck_assert_int_eq(gr_grow_pays(&lone.pool, size, cost), granules < 12);
-        ck_assert(!gr_grow_pays(&lone.pool, size, cost - 1)); /* nothing is saved */
+        struct gr_fit fit = gr_pool_choose(&lone.pool, size, false);
+        ck_assert_ptr_nonnull(fit.block);
+        ck_assert_uint_eq(fit.cost, granules + 1);
+        ck_assert_int_eq(gr_grow_pays(&lone.pool, size, &fit), granules + 1 <= most);
+        fit.cost--;
+        fit.company = 1;
+        ck_assert(!gr_grow_pays(&lone.pool, size, &fit)); /* nothing is saved */
     }
+}
+
+START_TEST(growing_does_not_pay_when_nothing_is_saved_or_too_much_would_move) {
+    lay_piece_and_free(14);
+    lone.pool.tight = SIZE_MAX;
+    lone.pool.sparing = 4;
+    growing_pays_up_to(4);
+    lone.pool.sparing = 12;
+    growing_pays_up_to(12);
+}
+END_TEST
+
+START_TEST(more_may_move_while_memory_is_tight) {
+    lay_piece_and_free(14);
+    lone.pool.sparing = 4;
+    lone.pool.tight = 0;
+    growing_pays_up_to(12);
+}
+END_TEST
+
+START_TEST(of_equal_places_a_sparing_pool_takes_the_one_in_the_youngest_company) {
+    lay((int[]){1, 102, 1, 102, 1}, 5);
+    lone.pool.sparing = 12;
+    plan(2 * G, "L1 H2 L1 M2 L1 H25");
+    give_up("L1 H2 L1 H2 L1 H25");
+}
+END_TEST
+
+/* Two granules are free behind nothing and before the last block but one; a hole is behind the last one. */
+static void lay_old_and_young(void) {
+    lay((int[]){-2, 1, 1}, 3);
+    ck_assert_str_eq(lone_pool_tiles(segment), "F2 L1 L1 H28");
+    lone.pool.sparing = 12;
+    lone.pool.tight = (size_t)gr_tally_now(&lone.pool.tally, GR_ACTIVE_BYTES) + 2 * G;
+}
+
+START_TEST(tight_memory_moves_for_the_company_of_a_block_handed_out_just_now) {
+    lay_old_and_young();
+    ck_assert(gr_pool_is_dear(&lone.pool, 2 * G));
+    plan(2 * G, "F2 L1 L1 M2 H26");
+    commit("F2 L1 L1 F2 H26");
+    struct gr_fit without = gr_pool_choose(&lone.pool, 2 * G, false),
+                  grown = gr_pool_choose(&lone.pool, 2 * G, true);
+    ck_assert_uint_eq(without.company, 2);
+    ck_assert_uint_eq(grown.company, 1); /* the place is taken that was made for it */
+    ck_assert_ptr_eq(grown.block, growth.first);
+}
+END_TEST
+
+START_TEST(memory_that_is_not_tight_does_not_move_for_company) {
+    lay_old_and_young();
+    lone.pool.tight++;
+    ck_assert(!gr_pool_is_dear(&lone.pool, 2 * G));
+}
+END_TEST
+
+START_TEST(memory_does_not_move_for_the_company_of_what_was_handed_out_long_ago) {
+    lay_old_and_young();
+    lone.pool.tally.up[GR_BLOCKS] += GR_BACKING_LATELY - 1;
+    ck_assert(gr_pool_is_dear(&lone.pool, 2 * G));
+    lone.pool.tally.up[GR_BLOCKS] += 1;
+    ck_assert(!gr_pool_is_dear(&lone.pool, 2 * G));
+}
+END_TEST
+
+START_TEST(the_clock_of_company_may_go_round) {
+    lone.pool.tally.up[GR_BLOCKS] = UINT32_MAX - 1; /* the last block is handed out after it */
+    lay_old_and_young();
+    ck_assert(gr_pool_is_dear(&lone.pool, 2 * G));
+}
+END_TEST
+
+START_TEST(memory_does_not_move_for_company_that_what_fits_has_as_well) {
+    lay((int[]){-2, 1}, 2);
+    lone.pool.sparing = 12;
+    ck_assert_str_eq(lone_pool_tiles(segment), "F2 L1 H29");
+    ck_assert(!gr_pool_is_dear(&lone.pool, 2 * G));
+    ck_assert(!gr_pool_is_dear(&lone.pool, G)); /* one granule is not worth it */
 }
 END_TEST
 
@@ -259,8 +339,8 @@ START_TEST(planned_memory_cannot_be_taken_by_hits_and_other_memory_can) {
     struct gr_block *b;
     lay((int[]){-2, 2, -3}, 3);
     plan(5 * G, "F2 L2 M3 M2 H23");
-    ck_assert_int_eq(gr_pool_take(&lone.pool, 3 * G, 3 * G, &b), GRANARY_OUT_OF_MEMORY);
-    ck_assert_int_eq(gr_pool_take(&lone.pool, 2 * G, 2 * G, &b), GRANARY_OK);
+    ck_assert_int_eq(gr_pool_take(&lone.pool, 3 * G, 3 * G, false, &b), GRANARY_OUT_OF_MEMORY);
+    ck_assert_int_eq(gr_pool_take(&lone.pool, 2 * G, 2 * G, false, &b), GRANARY_OK);
     if (gr_ledger_alloc(&lone.pool.tally, b->addr, b->size, 2 * G, &b->label))
         gr_ledger_settle(&lone.ledger, &lone.pool.tally);
     commit("L2 L2 F5 H23");
@@ -373,6 +453,13 @@ Suite *suite_grow(void) {
     tcase_add_test(cases, a_place_is_chosen_by_what_it_misses_while_memory_is_plenty);
     tcase_add_test(cases, a_sparing_pool_counts_what_a_place_would_pin_as_well);
     tcase_add_test(cases, a_sparing_pool_grows_though_a_block_fits_when_that_pins_less);
+    tcase_add_test(cases, more_may_move_while_memory_is_tight);
+    tcase_add_test(cases, of_equal_places_a_sparing_pool_takes_the_one_in_the_youngest_company);
+    tcase_add_test(cases, tight_memory_moves_for_the_company_of_a_block_handed_out_just_now);
+    tcase_add_test(cases, memory_that_is_not_tight_does_not_move_for_company);
+    tcase_add_test(cases, memory_does_not_move_for_the_company_of_what_was_handed_out_long_ago);
+    tcase_add_test(cases, the_clock_of_company_may_go_round);
+    tcase_add_test(cases, memory_does_not_move_for_company_that_what_fits_has_as_well);
     tcase_add_test(cases, whoever_cannot_grow_takes_the_block_that_is_dear);
     tcase_add_test(cases, growing_does_not_pay_when_nothing_is_saved_or_too_much_would_move);
     tcase_add_test(cases, of_equal_places_the_lowest_wins);

@@ -196,7 +196,7 @@ static void open_classic(void) {
 START_TEST(a_classic_segment_is_idle_when_one_free_block_covers_it) {
     struct gr_block *b;
     ck_assert_uint_eq(gr_idle_total(&lone.pool, SIZE_MAX), 20 * GR_MIB);
-    ck_assert_int_eq(gr_pool_take(&lone.pool, 2 * G, 2 * G, &b), GRANARY_OK);
+    ck_assert_int_eq(gr_pool_take(&lone.pool, 2 * G, 2 * G, false, &b), GRANARY_OK);
     if (gr_ledger_alloc(&lone.pool.tally, b->addr, b->size, 2 * G, &b->label))
         gr_ledger_settle(&lone.ledger, &lone.pool.tally);
     ck_assert_uint_eq(gr_idle_total(&lone.pool, SIZE_MAX), 0);

@@ -41,6 +41,19 @@ START_TEST(the_first_block_in_an_extent_pins_all_of_it_and_the_next_one_nothing)
 }
 END_TEST
 
+START_TEST(company_is_the_younger_of_two_neighbours_that_are_live) {
+    struct gr_block *first = lone_pool_take(&lone, G, 1), *second = lone_pool_take(&lone, G, 1);
+    const uint32_t now = gr_pool_now(&lone.pool);
+    ck_assert_uint_eq(gr_pin_company(now, first, second), 1);
+    ck_assert_uint_eq(gr_pin_company(now, second, NULL), 1);
+    ck_assert_uint_eq(gr_pin_company(now, NULL, first), 2);
+    ck_assert_uint_eq(gr_pin_company(now, NULL, NULL), UINT32_MAX);
+    lone_pool_put(&lone, second);
+    ck_assert_uint_eq(gr_pin_company(now, first, second), 2);
+    ck_assert_uint_eq(gr_pin_company(now, NULL, second), UINT32_MAX);
+}
+END_TEST
+
 /* A pinned extent with three granules free, and an idle one of two. */
 static void lay(void) {
     struct gr_block *four = lone_pool_take(&lone, 4 * (size_t)G, 4), *two;
@@ -77,6 +90,7 @@ Suite *suite_pin(void) {
     TCase *cases = tcase_create("pin");
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, the_first_block_in_an_extent_pins_all_of_it_and_the_next_one_nothing);
+    tcase_add_test(cases, company_is_the_younger_of_two_neighbours_that_are_live);
     tcase_add_test(cases, a_pool_takes_the_best_fit_while_memory_is_plenty);
     tcase_add_test(cases, a_sparing_pool_takes_what_is_pinned_already);
     suite_add_tcase(suite, cases);

@@ -36,7 +36,7 @@ static void tell(struct gr_block *b, size_t rounded) {
 }
 
 static int take(size_t rounded, struct gr_block **out) {
-    int status = gr_pool_take(&lone.pool, rounded, rounded, out);
+    int status = gr_pool_take(&lone.pool, rounded, rounded, false, out);
     if (status == GRANARY_OK) tell(*out, rounded);
     return status;
 }
@@ -53,8 +53,8 @@ static size_t free_blocks(void) {
 /* Frees, and leaves the block the recent one. */
 static void give(struct gr_block *b) {
     gr_live_remove(&lone.pool.live, gr_live_link(&lone.pool.live, b->addr));
-    b->epoch = gr_stream_epoch(&lone.stream);
     gr_ledger_free(&lone.pool.tally, b->addr, b->size, b->u.live.requested, 0);
+    gr_block_since(b, gr_stream_epoch(&lone.stream), 0);
     gr_pool_free(&lone.pool, b);
 }
 
@@ -187,7 +187,7 @@ static void grown(void) {
 static void missing(struct gr_block *other) {
     struct gr_block *none;
     give(other);
-    ck_assert_int_eq(gr_pool_take(&lone.pool, GR_GIB, GR_GIB, &none), GRANARY_OUT_OF_MEMORY);
+    ck_assert_int_eq(gr_pool_take(&lone.pool, GR_GIB, GR_GIB, false, &none), GRANARY_OUT_OF_MEMORY);
 }
 static const struct {
     void (*begin)(struct gr_block *other), (*end)(void);

@@ -37,6 +37,7 @@ struct open {
 static struct {
     pthread_mutex_t lock;
     _Atomic(granary *) handle[DEVICES];
+    _Atomic(granary_torch_thrower) thrower;
     /* under lock */
     struct granary_options options;
     bool configured;
@@ -68,22 +69,24 @@ static int read_options(const char *conf, struct granary_options *out, struct gr
     return status == GRANARY_OK && conf ? granary_options_parse(out, conf, "conf", error) : status;
 }
 
-/* What went wrong in a call on the handle. Programs look for "CUDA out of memory" in what PyTorch throws. */
+/* What went wrong in a call on the handle. Programs look for PyTorch's exception for want of memory, or for
+ * "CUDA out of memory" in the words. */
 static int fail_call(granary *g, int status) {
     struct granary_fault fault = {.struct_size = sizeof fault};
+    const bool shortage = status == GRANARY_OUT_OF_MEMORY || status == GRANARY_OVER_LIMIT ||
+                          status == GRANARY_ADDRESS_SPACE;
     const char *text = granary_status_sentence(status);
     char explained[WORDS - 64];
-    if (granary_last_fault(g, &fault) == GRANARY_OK && fault.status == status)
-        text = fault.text; /* not another thread's */
-    if (status != GRANARY_OUT_OF_MEMORY && status != GRANARY_OVER_LIMIT && status != GRANARY_ADDRESS_SPACE) {
+    bool size = false;
+    if (granary_last_fault(g, &fault) == GRANARY_OK && fault.status == status) { /* not another thread's */
+        text = fault.text;
         /* More than any device could hold is want of memory too, to a program that tries sizes. */
-        bool size = status == GRANARY_INVALID && text == fault.text &&
-                    strcmp(fault.call, "granary_alloc") == 0;
-        return fail(status, "%sgranary: %s", size ? "CUDA out of memory. " : "", text);
+        size = status == GRANARY_INVALID && strcmp(fault.call, "granary_alloc") == 0;
+        if (shortage && granary_explain(&fault.shortfall, explained, sizeof explained) == GRANARY_OK)
+            text = explained;
     }
-    if (text == fault.text && granary_explain(&fault.shortfall, explained, sizeof explained) == GRANARY_OK)
-        text = explained;
-    return fail(status, "CUDA out of memory. granary: %s", text);
+    if (!shortage && !size) return fail(status, "granary: %s", text);
+    return fail(GRANARY_OUT_OF_MEMORY, "CUDA out of memory. granary: %s", text);
 }
 
 /* ---- handles ------------------------------------------------------------------------------------ */
@@ -187,8 +190,17 @@ void granary_torch_close(void) {
     torch.opens = NULL;
     torch.pools = NULL;
     torch.configured = torch.apart = false;
+    granary_torch_set_thrower(NULL);
     for (int d = 0; d < DEVICES; d++) granary_close(atomic_exchange(&torch.handle[d], NULL));
     pthread_mutex_unlock(&torch.lock);
+}
+
+void granary_torch_set_thrower(granary_torch_thrower thrower) {
+    atomic_store_explicit(&torch.thrower, thrower, memory_order_release);
+}
+
+granary_torch_thrower gr_torch_thrower(void) {
+    return atomic_load_explicit(&torch.thrower, memory_order_acquire);
 }
 
 void granary_torch_peers(int allow) {
@@ -349,7 +361,7 @@ static int begin(granary *g, struct open *open) {
                            : granary_scope_begin(g, pool->name, NULL, NULL, &open->name);
     if (status != GRANARY_OK) {
         char kept[WORDS];
-        fail_call(g, status);
+        status = fail_call(g, status);
         memcpy(kept, words, sizeof kept);
         if (leave_pool(g, open->device, open->id) != GRANARY_OK) /* of a pool that has a user: cannot fail */
             memcpy(words, kept, sizeof kept);

@@ -6,6 +6,7 @@
  *      torch ── begin, end, release of a graph's pool ──────>        │    └──> pools by PyTorch's ids
  *      granary_torch.py ── expect (a capture comes) ────────>  the calling thread
  *                       └─ handle, stats, failure, warning
+ *      granary_torch_* ── no memory ──> std::runtime_error, or what libgranary_torch_error.so throws
  *
  * A plug-in is there once for a process, so unlike the library it has a state of its own: one struct in
  * torch.c. A handle is opened when its device is first used, and stays until granary_torch_close.
@@ -13,6 +14,9 @@
  * PyTorch's call for the begin of a pool does not say on which stream a capture is about to begin. So
  * granary_torch.py says it before, on the same thread (granary_torch_expect). A begin without that is a pool
  * for the calling thread.
+ *
+ * Only PyTorch's headers know PyTorch's own exception for want of memory. torch_error.cpp, which is made of them, is a
+ * library of its own for one build of PyTorch; granary_torch.py hands its function over (granary_torch_set_thrower).
  *
  * Thread safety: all functions, but for configure and close, which no other call may overlap. Locks:
  * handles are read without one; opening a handle, pools and what is open of them have one lock, and
@@ -37,7 +41,8 @@ struct granary_torch_id {
 /* ---- called by PyTorch ------------------------------------------------------------------------ */
 
 /* Throws a C++ exception, whose words are those of granary_torch_failure, when there is no memory: PyTorch
- * would use NULL. Of 0 bytes it returns NULL. */
+ * would use NULL. What begins with "CUDA out of memory." is the thrower's, all else std::runtime_error. Of 0 bytes
+ * it returns NULL. */
 GRANARY_API void *granary_torch_alloc(ssize_t size, int device, granary_stream stream);
 /* Cannot refuse: says on standard error what was wrong. */
 GRANARY_API void granary_torch_free(void *ptr, ssize_t size, int device, granary_stream stream);
@@ -64,6 +69,9 @@ GRANARY_API int granary_torch_configure(const char *conf, int simulated);
 /* The index-th thing that was configured and is not done, as granary_options_warning tells it. Returns 0,
  * or -1: there are no more. */
 GRANARY_API int granary_torch_warning(size_t index, char *buffer, size_t room);
+/* What throws when there is no memory, given the words; it does not return. NULL, the default: std::runtime_error. */
+typedef void (*granary_torch_thrower)(const char *words);
+GRANARY_API void granary_torch_set_thrower(granary_torch_thrower thrower);
 /* 0: devices that are used from now on do not open their memory to those used before, nor those to them;
  * 1, the default: they do. */
 GRANARY_API void granary_torch_peers(int allow);
@@ -85,11 +93,13 @@ GRANARY_API void granary_torch_close(void);
 
 /* ---- between the two files of the adapter ------------------------------------------------------- */
 
-/* The same without exceptions: what they throw is in granary_torch_failure. */
+/* The same without exceptions: what they throw is in granary_torch_failure. Whatever begins with "CUDA out of memory."
+ * is GRANARY_OUT_OF_MEMORY, and nothing else is. */
 int gr_torch_alloc(size_t size, int device, granary_stream stream, void **out);
 int gr_torch_record_stream(void *ptr, granary_stream stream);
 int gr_torch_fraction(double fraction, int device);
 int gr_torch_begin(int device, struct granary_torch_id id);
+granary_torch_thrower gr_torch_thrower(void);
 
 #ifdef __cplusplus
 }

@@ -86,12 +86,21 @@ START_TEST(nothing_is_null_and_no_failure) {
 }
 END_TEST
 
+/* An allocation on device 0 runs out, by a limit of so much. */
+static void limited(size_t size, const char *limit) {
+    void *p = &p;
+    ck_assert_int_eq(gr_torch_alloc(size, 0, a, &p), GRANARY_OUT_OF_MEMORY);
+    ck_assert_ptr_null(p);
+    char sentence[64];
+    snprintf(sentence, sizeof sentence, "the limit of %s is reached", limit);
+    ck_assert_msg(strstr(granary_torch_failure(), sentence) != NULL, "%s", granary_torch_failure());
+}
+
 START_TEST(running_out_says_what_programs_look_for_and_why) {
     granary_torch_close();
     ck_assert_int_eq(granary_torch_configure("memory_limit:64MiB", 1), 0);
-    void *p = take(40 * GR_MIB, 0, a), *q = p;
-    ck_assert_int_eq(gr_torch_alloc(40 * GR_MIB, 0, a, &q), GRANARY_OVER_LIMIT);
-    ck_assert_ptr_null(q);
+    void *p = take(40 * GR_MIB, 0, a);
+    limited(40 * GR_MIB, "64.00 MiB");
     const char *words = granary_torch_failure();
     ck_assert_msg(strncmp(words, "CUDA out of memory. granary: ", 29) == 0, "%s", words);
     ck_assert_msg(strstr(words, "40.00 MiB") != NULL, "%s", words);
@@ -104,10 +113,23 @@ END_TEST
 
 START_TEST(a_size_that_no_device_could_hold_is_refused) {
     void *p;
-    ck_assert_int_eq(gr_torch_alloc((size_t)1 << 50, 0, a, &p), GRANARY_INVALID);
+    ck_assert_int_eq(gr_torch_alloc((size_t)1 << 50, 0, a, &p), GRANARY_OUT_OF_MEMORY);
     ck_assert_msg(
         strncmp(granary_torch_failure(), "CUDA out of memory. granary: size 1125899906842624 ", 51) == 0,
         "%s", granary_torch_failure());
+}
+END_TEST
+
+static void thrower(const char *said) {
+    (void)said;
+}
+
+START_TEST(who_throws_is_forgotten_when_all_is_closed) {
+    ck_assert(gr_torch_thrower() == NULL);
+    granary_torch_set_thrower(thrower);
+    ck_assert(gr_torch_thrower() == thrower);
+    granary_torch_close();
+    ck_assert(gr_torch_thrower() == NULL);
 }
 END_TEST
 
@@ -116,7 +138,7 @@ START_TEST(devices_that_are_not_there_are_refused_by_number) {
     for (size_t i = 0; i < GR_COUNT(devices); i++) {
         void *p;
         char number[16];
-        ck_assert_int_ne(gr_torch_alloc(1000, devices[i], a, &p), GRANARY_OK);
+        ck_assert_int_eq(gr_torch_alloc(1000, devices[i], a, &p), GRANARY_NO_DEVICE);
         ck_assert_ptr_null(p);
         snprintf(number, sizeof number, "%d", devices[i]);
         ck_assert_msg(strstr(granary_torch_failure(), number) != NULL, "%s", granary_torch_failure());
@@ -206,9 +228,8 @@ START_TEST(a_use_that_cannot_be_recorded_is_a_failure) {
 END_TEST
 
 START_TEST(a_fraction_is_a_limit_and_one_is_none) {
-    void *p;
     ck_assert_int_eq(gr_torch_fraction(0.25, 0), GRANARY_OK); /* of 1 GiB */
-    ck_assert_int_eq(gr_torch_alloc(257 * GR_MIB, 0, a, &p), GRANARY_OVER_LIMIT);
+    limited(257 * GR_MIB, "256.00 MiB");
     give(take(256 * GR_MIB, 0, a), 0);
     ck_assert_int_eq(gr_torch_fraction(1, 0), GRANARY_OK);
     give(take(257 * GR_MIB, 0, a), 0);
@@ -403,21 +424,19 @@ START_TEST(options_come_from_the_environment_when_none_are_given) {
     granary_torch_close();
     setenv("GRANARY_CONF", "memory_limit:4MiB", 1);
     ck_assert_int_eq(granary_torch_configure(NULL, 1), 0);
-    void *p;
-    ck_assert_int_eq(gr_torch_alloc(5 * GR_MIB, 0, a, &p), GRANARY_OVER_LIMIT);
+    limited(5 * GR_MIB, "4.00 MiB");
     unsetenv("GRANARY_CONF");
 }
 END_TEST
 
 START_TEST(options_that_are_given_lie_on_top_of_the_environment) {
-    void *p;
     setenv("PYTORCH_CUDA_ALLOC_CONF", "memory_limit:4MiB,expandable_segments:False", 1);
     setenv("GRANARY_CONF", "memory_limit:6MiB", 1);
     ck_assert_int_eq(granary_torch_configure("memory_limit:64MiB", 1), 0);
     unsetenv("PYTORCH_CUDA_ALLOC_CONF");
     unsetenv("GRANARY_CONF");
     give(take(40 * GR_MIB, 0, a), 0);
-    ck_assert_int_eq(gr_torch_alloc(80 * GR_MIB, 0, a, &p), GRANARY_OVER_LIMIT);
+    limited(80 * GR_MIB, "64.00 MiB");
     ck_assert_int_eq(figure(0, "segment.all.allocated"), 1); /* a classic one */
 }
 END_TEST
@@ -483,6 +502,7 @@ Suite *suite_torch(void) {
     tcase_add_test(cases, nothing_is_null_and_no_failure);
     tcase_add_test(cases, running_out_says_what_programs_look_for_and_why);
     tcase_add_test(cases, a_size_that_no_device_could_hold_is_refused);
+    tcase_add_test(cases, who_throws_is_forgotten_when_all_is_closed);
     tcase_add_test(cases, devices_that_are_not_there_are_refused_by_number);
     tcase_add_test(cases, a_block_of_the_second_device_waits_for_the_stream_that_used_it);
     tcase_add_test(cases, devices_that_are_used_may_touch_the_memory_of_each_other);

@@ -26,6 +26,8 @@ BINDIR ?= $(PREFIX)/bin
 MANDIR ?= $(PREFIX)/share/man
 INSTALL ?= install
 CLANG_FORMAT ?= clang-format
+# A Python that has torch: torch-error, torch-check; with CUDA: gpu-torch, bench-peer.
+PYTHON ?= python3
 CUDA_HOME ?= $(patsubst %/include/cuda.h,%,$(wildcard /usr/local/cuda/include/cuda.h))
 
 # ---- variants ---------------------------------------------------------------------------------
@@ -95,6 +97,8 @@ static := $(B)/libgranary.a
 shared := $(B)/libgranary.so.$(VERSION)
 tool := $(B)/granary
 torch := $(B)/libgranary_torch.so
+torch_error := $(B)/libgranary_torch_error.so
+torch_files := $(B)/granary_torch.py $(B)/torch_error.cpp
 bench := $(B)/bench/fragmentation
 
 # `make -j deps check` must not compile before the packages are there.
@@ -103,7 +107,7 @@ first := $(filter deps,$(MAKECMDGOALS))
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all lib tool torch torch-check gpu-torch man deps bench bench-programs bench-latency bench-growth bench-capture bench-peer bench-peer-programs guard \
+.PHONY: all lib tool torch torch-error torch-check gpu-torch man deps bench bench-programs bench-latency bench-growth bench-capture bench-peer bench-peer-programs guard \
         check test unit prop soak mutants model fault fuzz fuzz-corpus abi tool-check page-check doc-check check-install snapshot-check gpu-check gpu-history gpu-programs asan ubsan \
         tsan valgrind cov lint layers lint-size lint-ledger lint-options lint-mutants lint-manual lint-symbols lint-cppcheck format format-check \
         install install-torch uninstall clean dist help FORCE
@@ -164,7 +168,12 @@ $(shared): $(lib_obj) $(B)/lib.list src/granary.map
 	@ln -sf $(@F) $(B)/libgranary.so.$(SOVERSION)
 	@ln -sf $(@F) $(B)/libgranary.so
 
-torch: $(torch) $(B)/granary_torch.py ## Build libgranary_torch.so, by which PyTorch runs on granary (needs a C++ compiler).
+torch: $(torch) torch-error ## Build libgranary_torch.so, by which PyTorch runs on granary (needs a C++ compiler).
+
+# The same command as a user's. Status 77: there is no PyTorch, and it has said so.
+torch-error: $(torch) $(torch_files) ## Build libgranary_torch_error.so for the PyTorch of PYTHON, where it has one.
+	@command -v '$(firstword $(PYTHON))' >/dev/null || { echo "torch-error: no $(or $(PYTHON),Python): skipped"; exit 0; }; \
+	GRANARY_TORCH_LIBRARY=$(torch) CXX='$(CXX)' CXXFLAGS='$(CXXFLAGS)' $(PYTHON) $(B)/granary_torch.py --build-error-library || test $$? = 77
 
 # PyTorch brings the C++ library with it; nothing else of C++ is used.
 $(B)/src/adapter/%.o: src/adapter/%.cpp $(B)/flags | $(first)
@@ -175,7 +184,7 @@ $(torch): $(torch_obj) $(B)/src/adapter/torch_throw.o $(static) src/adapter/torc
 	$(call say,LD)$(CXX) $(common) -shared -Wl,-soname,$(@F) -Wl,--version-script,src/adapter/torch.map $(zdefs) $(LDFLAGS) \
 	    $(filter %.o,$^) -Wl,--whole-archive $(static) -Wl,--no-whole-archive $(libs) -o $@
 
-$(B)/granary_torch.py: src/adapter/granary_torch.py
+$(torch_files): $(B)/%: src/adapter/%
 	@mkdir -p $(@D)
 	@cp $< $@
 
@@ -236,8 +245,7 @@ $(B)/bench/reads.ptx: bench/reads.cu $(B)/toolkit | $(first)
 	@mkdir -p $(@D)
 	$(call say,NVCC)$(if $(CUDA_HOME),$(if $(nvcc),$(nvcc) -ptx -arch=compute_80 $< -o $@,: > $@),: > $@)
 
-# PyTorch's allocator in the same shapes. PYTHON must be one that has torch with CUDA.
-PYTHON ?= python3
+# PyTorch's allocator in the same shapes.
 peers := $(patsubst bench/peer/%.cpp,$(B)/bench/%,$(wildcard bench/peer/*.cpp))
 bench-peer: $(peers) ## The same shapes on PyTorch's allocator and cudaMallocAsync, on a GPU.
 	@bench/peer/run.sh $(B)/bench build/bench $(PYTHON)
@@ -387,11 +395,20 @@ gpu-history: $(B)/test/gpu/history $(shared) ## Costs of history and snapshots o
 	@$< $(ARGS) build/snapshots
 	@python3 test/gpu/memory_viz.py build/snapshots $(shared) $(ARGS)
 
-torch-check: torch $(B)/test/adapter/throw ## Try what PyTorch calls, and granary_torch.py, on the simulated device.
+# As much of PyTorch as the error library is built of.
+standin := $(B)/test/adapter/pytorch
+torch-check: torch $(B)/test/adapter/throw $(standin)/lib/libc10.so ## Try what PyTorch calls, and granary_torch.py, on the simulated device.
 	@$(B)/test/adapter/throw
-	@if [ $(V) != release ] && [ $(V) != debug ]; then echo "torch-check: Python cannot load a sanitizer: skipped"; \
-	elif command -v python3 >/dev/null; then PYTHONDONTWRITEBYTECODE=1 python3 test/adapter/check.py $(B); \
-	else echo "torch-check: no python3: skipped"; fi
+	@if [ $(V) != release ] && [ $(V) != debug ]; then echo "torch-check: Python cannot load a sanitizer: skipped"; exit 0; fi; \
+	command -v '$(firstword $(PYTHON))' >/dev/null || { echo "torch-check: no $(or $(PYTHON),Python): skipped"; exit 0; }; \
+	export CXX='$(CXX)' PYTHONDONTWRITEBYTECODE=1; \
+	$(PYTHON) test/adapter/check.py $(B) && { $(PYTHON) test/adapter/crossing.py $(B) || \
+	    { test $$? = 77 && echo "torch-check: no PyTorch with its headers: whether exceptions cross it is skipped"; }; }
+
+$(standin)/lib/libc10.so: test/adapter/c10.cpp test/adapter/include/c10/util/Exception.h $(B)/flags
+	@mkdir -p $(@D)
+	@ln -sfn $(abspath test/adapter/include) $(standin)/include
+	$(call say,LD)$(CXX) -std=c++17 -Wall -Wextra -fPIC -shared -Itest/adapter/include -Wl,-soname,libc10.so $< -o $@
 
 $(B)/test/adapter/throw: test/adapter/throw.cpp $(torch)
 	@mkdir -p $(@D)
@@ -494,16 +511,18 @@ install: all man ## Install headers, libraries, granary.pc, the tool and its pag
 	$(INSTALL) -m 644 doc/granary.1 $(DESTDIR)$(MANDIR)/man1
 	$(INSTALL) -m 644 $(B)/granary-options.7 $(DESTDIR)$(MANDIR)/man7
 
-# Both files in one folder, where granary_torch.py finds the library.
-install-torch: $(torch) ## Install what PyTorch needs, into LIBDIR/granary.
+# All in one folder, where granary_torch.py finds the rest. The error library is that of `make torch`: who installs may
+# have another Python.
+install-torch: $(torch) $(torch_files) $(if $(wildcard $(torch_error)),,torch-error) ## Install what PyTorch needs, into LIBDIR/granary.
 	$(INSTALL) -d $(DESTDIR)$(LIBDIR)/granary
 	$(INSTALL) -m 755 $(torch) $(DESTDIR)$(LIBDIR)/granary
-	$(INSTALL) -m 644 src/adapter/granary_torch.py $(DESTDIR)$(LIBDIR)/granary
+	@if [ -e $(torch_error) ]; then $(INSTALL) -m 755 $(torch_error) $(DESTDIR)$(LIBDIR)/granary; fi
+	$(INSTALL) -m 644 $(torch_files) $(DESTDIR)$(LIBDIR)/granary
 
 uninstall: ## Remove what install and install-torch put there.
 	rm -f $(patsubst include/%,$(DESTDIR)$(INCLUDEDIR)/%,$(wildcard include/granary/*.h)) \
 	    $(addprefix $(DESTDIR)$(LIBDIR)/,libgranary.a libgranary.so libgranary.so.$(SOVERSION) libgranary.so.$(VERSION) pkgconfig/granary.pc \
-	        granary/libgranary_torch.so granary/granary_torch.py) \
+	        $(patsubst $(B)/%,granary/%,$(torch) $(torch_error) $(torch_files))) \
 	    $(DESTDIR)$(BINDIR)/granary $(DESTDIR)$(MANDIR)/man1/granary.1 $(DESTDIR)$(MANDIR)/man7/granary-options.7
 	-@rmdir $(DESTDIR)$(INCLUDEDIR)/granary $(DESTDIR)$(LIBDIR)/granary $(DESTDIR)$(LIBDIR)/pkgconfig 2>/dev/null || true
 
@@ -516,6 +535,6 @@ clean: ## Remove everything that was built.
 
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z][a-z -]*:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
-	@echo; echo "  V=release|debug|asan|ubsan|tsan|cov   CC=gcc|clang   WERROR=1   CUDA_HOME=DIR (empty: no toolkit)   LOUD=1"
+	@echo; echo "  V=release|debug|asan|ubsan|tsan|cov   CC=gcc|clang   WERROR=1   CUDA_HOME=DIR (empty: no toolkit)   LOUD=1   PYTHON=python3"
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

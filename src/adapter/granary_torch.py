@@ -12,6 +12,11 @@ From then on every tensor's memory comes from granary. torch.cuda.memory_allocat
 memory_summary, empty_cache, set_per_process_memory_fraction, Tensor.record_stream, torch.cuda.graph and
 torch.cuda.memory._record_memory_history with its snapshots go on working. What PyTorch allows to its own allocator only
 does not: torch.cuda.MemPool, sharing of CUDA tensors between processes, and CUDA graphs made by torch.compile.
+
+Running out of memory raises torch.OutOfMemoryError where libgranary_torch_error.so was built for the PyTorch that runs,
+elsewhere RuntimeError, and enable() warns. It is built by
+
+    python3 -m granary_torch --build-error-library
 """
 
 import argparse
@@ -19,7 +24,10 @@ import contextlib
 import ctypes
 import os
 import pickle
+import re
 import runpy
+import shlex
+import subprocess
 import sys
 import tempfile
 import warnings
@@ -32,6 +40,8 @@ __all__ = [
 _library = None
 _allocator = None
 _originals = []  # (owner, name, what was there)
+
+_ERROR = "libgranary_torch_error.so"  # of torch_error.cpp
 
 _HOOKS = {  # method of PyTorch's allocator object: function of the library
     "set_record_stream_fn": "granary_torch_record_stream",
@@ -78,6 +88,8 @@ def _load(path):
     lib = ctypes.CDLL(path)
     lib.granary_torch_configure.argtypes = [ctypes.c_char_p, ctypes.c_int]
     lib.granary_torch_warning.argtypes = [ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t]
+    lib.granary_torch_set_thrower.argtypes = [ctypes.c_void_p]
+    lib.granary_torch_set_thrower.restype = None
     lib.granary_torch_peers.argtypes = [ctypes.c_int]
     lib.granary_torch_peers.restype = None
     lib.granary_torch_expect.argtypes = [ctypes.c_int, ctypes.c_void_p]
@@ -150,7 +162,7 @@ def enable(conf=None, path=None, peers=True, _simulated=False):
 
     conf: options as in GRANARY_CONF ("memory_limit:20GiB,reclaim:eager"), on top of what GRANARY_CONF and, below it,
     PYTORCH_CUDA_ALLOC_CONF say. What of them has no effect is a warning.
-    path: libgranary_torch.so, when it is not beside this file.
+    path: libgranary_torch.so, when it is not beside this file; libgranary_torch_error.so is looked for beside it.
     peers: the GPUs that a program uses may touch the memory of each other. False: nothing is copied between them, and
     memory grows faster, as it does with one GPU.
     Call it before the first CUDA tensor: PyTorch refuses later.
@@ -169,6 +181,10 @@ def enable(conf=None, path=None, peers=True, _simulated=False):
     for words in _warnings(lib):
         warnings.warn(f"granary_torch: {words}", stacklevel=2)
     lib.granary_torch_peers(int(peers))
+    why = _use_error(torch, lib, path)
+    if why:
+        warnings.warn(f"granary_torch: running out of memory raises RuntimeError, not torch.OutOfMemoryError: {why}; "
+                      "`python3 -m granary_torch --build-error-library` builds it", stacklevel=2)
 
     wrapper = torch.cuda.memory.CUDAPluggableAllocator(path, "granary_torch_alloc", "granary_torch_free")
     inner = wrapper._allocator
@@ -180,6 +196,60 @@ def enable(conf=None, path=None, peers=True, _simulated=False):
     torch.cuda.memory.change_current_allocator(wrapper)
     _library, _allocator = lib, wrapper
     _patch(torch)
+
+
+def _build_of(torch):
+    """Names a build of PyTorch: the layout of its C++ classes is that of no other."""
+    commit = str(getattr(torch.version, "git_version", None))[:12]
+    return f"PyTorch {torch.__version__} (commit {commit}, C++ ABI {int(torch.compiled_with_cxx11_abi())})"
+
+
+def _use_error(torch, lib, path):
+    """Running out of memory raises PyTorch's own exception from now on. Returns "", or why it does not."""
+    error = os.path.join(os.path.dirname(path), _ERROR)
+    try:
+        with open(error, "rb") as file:
+            mark = re.search(rb"granary_torch_error built for ([^\0]+)\0", file.read())
+    except OSError as problem:
+        return f"there is no {error} ({problem.strerror})"
+    built, runs = mark.group(1).decode(errors="replace") if mark else "no PyTorch that it names", _build_of(torch)
+    if built != runs:
+        return f"{error} was built for {built}, and this is {runs}"
+    try:
+        thrower = ctypes.CDLL(error).granary_torch_throw_out_of_memory
+    except (OSError, AttributeError) as problem:
+        return f"{error} cannot be loaded ({problem})"
+    lib.granary_torch_set_thrower(ctypes.cast(thrower, ctypes.c_void_p))
+    return ""
+
+
+def _build_error_library():
+    """Builds libgranary_torch_error.so for the PyTorch of this Python. Returns an exit status and what to say."""
+    try:
+        import torch
+    except (ImportError, OSError) as problem:
+        return 77, f"{sys.executable} has no PyTorch ({problem}): {_ERROR} is not built"
+    include, libraries = (os.path.join(torch.__path__[0], name) for name in ("include", "lib"))
+    if not os.path.exists(os.path.join(include, "c10", "util", "Exception.h")):
+        return 77, f"PyTorch has no headers in {include}: {_ERROR} is not built"
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_error.cpp")
+    path = os.path.join(os.path.dirname(_find(None)), _ERROR)
+    compiler = shlex.split(os.environ.get("CXX") or "c++")
+    with tempfile.TemporaryDirectory(dir=os.path.dirname(path)) as folder:  # programs may be running on the one before
+        new = os.path.join(folder, _ERROR)
+        command = [
+            *compiler, "-std=c++17", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-z,defs",
+            f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}",
+            f'-DGRANARY_BUILT_FOR="{_build_of(torch)}"', *shlex.split(os.environ.get("CXXFLAGS", "")),
+            "-isystem", include, source, "-L" + libraries, "-lc10", "-o", new]
+        try:
+            failed = subprocess.run(command, check=False).returncode
+        except OSError as problem:
+            return 2, f"no C++ compiler ({problem}; the variable CXX names one): {_ERROR} is not built"
+        if failed:
+            return 2, f"{shlex.join(command)} failed: {_ERROR} is not built"
+        os.replace(new, path)
+    return 0, f"{path} is built for {_build_of(torch)}"
 
 
 def _replace(owner, name, function):
@@ -346,16 +416,32 @@ def _run(program, module, arguments):
         runpy.run_path(program, run_name="__main__")
 
 
+def _leave(parser, status, words):
+    parser.exit(status, (words if words.startswith("granary") else f"granary_torch: {words}") + "\n")
+
+
+class _BuildErrorLibrary(argparse.Action):
+    def __call__(self, parser, *_):
+        try:
+            _leave(parser, *_build_error_library())
+        except OSError as error:
+            _leave(parser, 2, str(error))
+
+
 def _main(words=None, _simulated=False):
     parser = argparse.ArgumentParser(
         prog="granary_torch", allow_abbrev=False,
-        usage="python3 -m granary_torch [--conf STRING] [--no-peers] {SCRIPT | -m MODULE} [ARGUMENT]...",
+        usage="python3 -m granary_torch [--conf STRING] [--no-peers] {SCRIPT | -m MODULE} [ARGUMENT]...\n"
+              "       python3 -m granary_torch --build-error-library",
         description="Runs a program that uses PyTorch, as it is, with all CUDA memory from granary.")
     parser.add_argument("--conf", metavar="STRING",
                         help="options as in GRANARY_CONF, on top of the environment; `granary options` lists them")
     parser.add_argument("--no-peers", dest="peers", action="store_false",
                         help="GPUs do not touch each other's memory: memory of a program with several grows faster")
     parser.add_argument("-m", dest="module", action="store_true", help="the program is a module")
+    parser.add_argument("--build-error-library", action=_BuildErrorLibrary, nargs=0,
+                        help=f"builds {_ERROR} for this PyTorch, by which running out of memory raises "
+                             "torch.OutOfMemoryError; needs a C++ compiler")
     parser.add_argument("program", help=argparse.SUPPRESS)
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     given = parser.parse_args(words)
@@ -364,8 +450,7 @@ def _main(words=None, _simulated=False):
     try:
         enable(conf=given.conf, peers=given.peers, _simulated=_simulated)
     except (ImportError, OSError, RuntimeError, ValueError) as error:
-        words = str(error)
-        parser.exit(2, (words if words.startswith("granary") else f"granary_torch: {words}") + "\n")
+        _leave(parser, 2, str(error))
     _run(given.program, given.module, given.arguments)
 
 

@@ -4,6 +4,7 @@
 import ctypes
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,9 +15,26 @@ import warnings
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 FOLDER = os.path.abspath(sys.argv.pop(1))
+STAGE = tempfile.TemporaryDirectory()
+LIBRARY = os.path.join(STAGE.name, "libgranary_torch.so")
+ERROR = os.path.join(STAGE.name, "libgranary_torch_error.so")
+os.environ["STANDIN_ROOT"] = os.path.join(FOLDER, "test", "adapter", "pytorch")
+os.environ["GRANARY_TORCH_LIBRARY"] = LIBRARY
 sys.path.insert(0, FOLDER)
 
 from standin import Id, OldInner, fake_torch  # noqa: E402
+
+
+def setUpModule():
+    """The library, and beside it an error library for the stand-in."""
+    os.symlink(os.path.join(FOLDER, "libgranary_torch.so"), LIBRARY)
+    build = "import standin; standin.fake_torch(); import granary_torch; granary_torch._main(['--build-error-library'])"
+    subprocess.run([sys.executable, "-c", build], check=True, stderr=subprocess.DEVNULL,
+                   env={**os.environ, "PYTHONPATH": os.pathsep.join([FOLDER, HERE])})
+
+
+def tearDownModule():
+    STAGE.cleanup()
 
 
 class Sim(ctypes.Structure):
@@ -188,15 +206,13 @@ class Case(unittest.TestCase):
             self.g.memory_stats(0)
 
 
-class Program(unittest.TestCase):
-    """python3 -m granary_torch."""
+class Programs(unittest.TestCase):
+    """Programs in processes of their own, that find the stand-in when they import torch."""
 
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
         self.write("torch.py", "import standin\nstandin.fake_torch()\n")
-        self.write("job/helper.py", "word = 'helped'\n")
-        self.write("job/train.py", PROGRAM)
 
     def write(self, name, text):
         path = os.path.join(self.folder.name, name)
@@ -208,12 +224,22 @@ class Program(unittest.TestCase):
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTORCH_", "GRANARY_"))}
         path = os.pathsep.join([FOLDER, HERE, self.folder.name])
         return subprocess.run([sys.executable, *words], cwd=self.folder.name, capture_output=True, text=True, check=False,
-                              env={**kept, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", **environment})
+                              env={**kept, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1",
+                                   "GRANARY_TORCH_LIBRARY": LIBRARY, **environment})
 
     def say(self, *words, **environment):
         done = self.run_python(*words, **environment)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout.split("\n")[:-1]
+
+
+class Program(Programs):
+    """python3 -m granary_torch."""
+
+    def setUp(self):
+        super().setUp()
+        self.write("job/helper.py", "word = 'helped'\n")
+        self.write("job/train.py", PROGRAM)
 
     def test_a_script_runs_as_it_would_alone_and_on_granary(self):
         alone = self.say("job/train.py", "--conf", "a b", "-m")
@@ -264,6 +290,89 @@ class Program(unittest.TestCase):
         lost = self.run_python("-m", "granary_torch", "job/train.py", GRANARY_TORCH_LIBRARY="/no/such.so")
         self.assertEqual((lost.returncode, lost.stderr), (2, "granary_torch: there is no library /no/such.so\n"))
         self.assertIn("--conf STRING", self.run_python("-m", "granary_torch", "--help").stdout)
+
+
+class RunningOut(Programs):
+    """Nobody catches what is thrown here, so the C++ library names its type as the process ends."""
+
+    def setUp(self):
+        super().setUp()
+        self.write("over.py", "import torch\ntorch.current.alloc(9 << 20, 0, None)\n")
+        self.stage = os.path.join(self.folder.name, "stage")
+        shutil.copytree(STAGE.name, self.stage, symlinks=True)
+        self.library, self.error = (os.path.join(self.stage, os.path.basename(f)) for f in (LIBRARY, ERROR))
+
+    def run_out(self, program="over.py", **environment):
+        run = ("import sys, granary_torch; "
+               "granary_torch._main(['--conf', 'memory_limit:8MiB', sys.argv[1]], _simulated=True)")
+        done = self.run_python("-c", run, program, GRANARY_TORCH_LIBRARY=self.library, **environment)
+        self.assertLess(done.returncode, 0, done.stderr)
+        return done.stderr
+
+    def build(self, **environment):
+        return self.run_python("-m", "granary_torch", "--build-error-library", GRANARY_TORCH_LIBRARY=self.library,
+                               **environment)
+
+    def assert_not_used(self, why, **environment):
+        said = self.run_out(**environment)
+        self.assertIn("UserWarning: granary_torch: running out of memory raises RuntimeError, ", said)
+        self.assertIn(why, said)
+        self.assertIn("`python3 -m granary_torch --build-error-library` builds it", said)
+        self.assertIn("'std::runtime_error'\n  what():  CUDA out of memory. granary: ", said)
+
+    def test_it_is_thrown_as_pytorchs_own_error(self):
+        said = self.run_out()
+        self.assertIn("'c10::OutOfMemoryError'\n  what():  CUDA out of memory. granary: ", said)
+        self.assertNotIn("Warning", said)
+
+    def test_what_is_no_want_of_memory_is_not(self):
+        self.write("lost.py", "import torch\ntorch.current.alloc(1000, 99, None)\n")
+        self.assertIn("'std::runtime_error'\n  what():  granary: device 99 ", self.run_out("lost.py"))
+
+    def test_without_the_error_library_a_warning_says_how_to_get_it(self):
+        os.remove(self.error)
+        self.assert_not_used(f"there is no {self.error}")
+
+    def test_an_error_library_of_another_pytorch_is_not_used_and_both_are_named(self):
+        built = "PyTorch 0.0 (commit 0123456789ab, C++ ABI 1)"
+        for runs, environment in (
+            ("PyTorch 0.0 (commit 0123456789ab, C++ ABI 0)", {"STANDIN_ABI": "0"}),
+            ("PyTorch 0.0 (commit cafe, C++ ABI 1)", {"STANDIN_COMMIT": "cafe"}),
+            ("PyTorch 0.1 (commit 0123456789ab, C++ ABI 1)", {"STANDIN_VERSION": "0.1"}),
+        ):
+            self.assert_not_used(f"{self.error} was built for {built}, and this is {runs};", **environment)
+        self.assertEqual(self.build(**environment).returncode, 0)
+        self.assertIn("'c10::OutOfMemoryError'", self.run_out(**environment))
+
+    def test_a_file_that_is_no_error_library_is_not_used(self):
+        with open(self.error, "rb") as f:
+            mark = f.read().split(b"granary_torch_error built for ")[1].split(b"\0")[0]
+        for held, why in ((b"", "was built for no PyTorch that it names"),
+                          (b"granary_torch_error built for " + mark + b"\0", "cannot be loaded")):
+            with open(self.error, "wb") as f:
+                f.write(held)
+            self.assert_not_used(why)
+
+    def test_when_it_cannot_be_built_it_says_why_and_leaves_the_one_before(self):
+        bare = os.path.join(self.folder.name, "bare")
+        shutil.copytree(os.path.join(os.environ["STANDIN_ROOT"], "lib"), os.path.join(bare, "lib"))
+        for status, words, environment in (
+            (77, f"PyTorch has no headers in {bare}/include", {"STANDIN_ROOT": bare}),
+            (2, "no C++ compiler", {"CXX": "/no/such/compiler"}),
+            (2, "-UGRANARY_BUILT_FOR -isystem ", {"CXXFLAGS": "-UGRANARY_BUILT_FOR"}),  # the command that failed
+            (2, "c10::Error::Error(std::string)", {"STANDIN_ABI": "0"}),  # which libc10.so, of the other ABI, lacks
+        ):
+            done = self.build(**environment)
+            self.assertEqual(done.returncode, status, done.stderr)
+            self.assertIn(words, done.stderr)
+        self.write("torch.py", "raise ImportError('as if it were not there')\n")
+        done = self.build()
+        self.assertEqual(done.returncode, 77)
+        self.assertRegex(done.stderr, r"^granary_torch: .* has no PyTorch \(as if it were not there\): "
+                                      r"libgranary_torch_error.so is not built\n$")
+        with open(ERROR, "rb") as before, open(self.error, "rb") as after:
+            self.assertEqual(before.read(), after.read())
+        self.assertEqual(sorted(os.listdir(self.stage)), sorted(os.listdir(STAGE.name)))
 
 
 PROGRAM = """

@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stand-in for the torch module: as much of it as granary_torch.py touches."""
+"""A stand-in for the torch module: as much of it as granary_torch.py touches.
+
+STANDIN_ROOT is its folder, with headers and libraries; STANDIN_VERSION, STANDIN_COMMIT and STANDIN_ABI say of which
+build it is.
+"""
 
 import ctypes
+import os
 import sys
 import types
 
@@ -44,7 +49,11 @@ class OldInner:
 def fake_torch(inner=Inner):
     """Makes the module, and puts it where `import torch` finds it."""
     torch = types.ModuleType("torch")
-    torch.__version__ = "0.0"
+    torch.__path__ = [os.environ["STANDIN_ROOT"]]
+    torch.__version__ = os.environ.get("STANDIN_VERSION", "0.0")
+    torch.version = types.SimpleNamespace(git_version=os.environ.get("STANDIN_COMMIT", "0123456789abcdef"))
+    torch.compiled_with_cxx11_abi = lambda: os.environ.get("STANDIN_ABI", "1") == "1"
+    ctypes.CDLL(os.path.join(torch.__path__[0], "lib", "libc10.so"))
     torch._C = types.SimpleNamespace(_cuda_customAllocator=inner)
     torch.device = lambda name: types.SimpleNamespace(index=int(name.split(":")[1]) if ":" in name else None)
 

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs into a stage, builds and runs the README's program against what was installed, uninstalls.
+# Installs into a stage, builds and runs the README's program against what was installed, installs what PyTorch needs,
+# uninstalls.
 #   check.sh STAGE     (the Makefile passes MAKE, CC, V, FLAGS and VERSION in the environment)
 set -euo pipefail
 
@@ -55,6 +56,13 @@ for verb in $("$stage$prefix/bin/granary" --help | sed -n 's/^  granary \([a-z]*
 done
 test "$("$stage$prefix/bin/granary" --version)" = "granary $VERSION" || die "the tool's version differs"
 case $V in release|debug) test/lint/symbols.sh "$stage$prefix/lib/libgranary.so" >/dev/null ;; esac
+
+make_quietly install-torch PYTHON=
+folder=$stage$prefix/lib/granary
+for file in libgranary_torch.so granary_torch.py torch_error.cpp; do
+    test -f "$folder/$file" || die "install-torch did not install $file"
+done
+touch "$folder/libgranary_torch_error.so" # as built there for a PyTorch
 
 make_quietly uninstall
 left=$(cd "$stage" && find opt ! -type d)

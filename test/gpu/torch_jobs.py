@@ -133,17 +133,37 @@ def shortage(kind):
     torch = start(kind)
     torch.cuda.set_per_process_memory_fraction(0.02)
     limit = int(torch.cuda.get_device_properties(0).total_memory * 0.02)
-    kept, words = [], ""
+    kept, words, error = [], "", ""
     try:
         while True:
             kept.append(torch.empty(256 << 20, dtype=torch.uint8, device="cuda"))
     except RuntimeError as e:
-        words = str(e)
+        words, error = str(e), type(e).__name__
     count = len(kept)
     kept.clear()
     again = torch.ones(256 << 20, dtype=torch.uint8, device="cuda")
-    return {"said": "CUDA out of memory" in words, "again": int(again[-1]),
+    return {"said": "CUDA out of memory" in words, "error": error, "again": int(again[-1]),
             "full": (count + 1) * (256 << 20) > limit * 0.9, "_words": words}
+
+
+def find_size(torch, error):
+    """As programs look for the largest batch: twice as much until it does not fit, and then the last that did."""
+    torch.cuda.set_per_process_memory_fraction(0.02)
+    size, words = 64 << 20, ""
+    while not words:
+        try:
+            torch.empty(size, dtype=torch.uint8, device="cuda")
+            size *= 2
+        except error as e:
+            words = str(e)
+    last = torch.ones(size // 2, dtype=torch.uint8, device="cuda")
+    return {"fits": size // 2, "last": int(last[-1]), "begins": words[:19], "frames": "Exception raised from" in words}
+
+
+def finder(kind):
+    """A program that looks for a size that fits, and catches torch.OutOfMemoryError, finds it and goes on."""
+    torch = start(kind)
+    return find_size(torch, torch.OutOfMemoryError)
 
 
 def broken(kind):
@@ -184,12 +204,12 @@ def backward(kind):
             return grad + torch.empty(1 << 50, dtype=torch.uint8, device="cuda")[: grad.numel()]
 
     x = torch.ones(8, device="cuda", requires_grad=True)
-    said = False
+    said, error = False, ""
     try:
         Hungry.apply(x).sum().backward()
     except RuntimeError as e:
-        said = "CUDA out of memory" in str(e)
-    return {"said": said, "again": torch.ones(1 << 20, device="cuda").sum().item()}
+        said, error = "CUDA out of memory" in str(e), type(e).__name__
+    return {"said": said, "error": error, "again": torch.ones(1 << 20, device="cuda").sum().item()}
 
 
 def peers(kind):
@@ -267,14 +287,15 @@ def manage(kind):
 
 
 def unchanged(kind):
-    """A program that names no allocator."""
-    torch = start("as it is" if kind == "granary" else kind)  # by `granary_torch.py PROGRAM`: see main
+    """A program that names no allocator, and catches torch.cuda.OutOfMemoryError."""
+    torch = start("as it is" if kind == "granary" else kind)  # by `python3 -m granary_torch PROGRAM`: see main
+    found = find_size(torch, torch.cuda.OutOfMemoryError)
     kept = [torch.full((n << 16,), float(n), device="cuda") for n in range(1, 40)]
     return {"sum": sum(x.sum().item() for x in kept), "held": torch.cuda.memory_allocated() > 0,
-            "_on": "granary.misses" in torch.cuda.memory_stats()}
+            **found, "_on": "granary.misses" in torch.cuda.memory_stats()}
 
 
-JOBS = [train, streams, graph, callables, broken, shortage, backward, manage, unchanged, peers, pair]
+JOBS = [train, streams, graph, callables, broken, shortage, finder, backward, manage, unchanged, peers, pair]
 
 
 def main():
@@ -287,6 +308,8 @@ def main():
         print("torch_jobs: no GPU: skipped")
         return 77
     failed, results = 0, {}
+    built = os.path.exists(os.path.join(sys.argv[1], "libgranary_torch_error.so"))
+    unused = "" if built else "there is none; `make torch-error` says why"
 
     def check(good, sentence, why=""):
         nonlocal failed
@@ -296,9 +319,15 @@ def main():
     for job in [job for job in JOBS if job.__name__ in sys.argv[2:] or len(sys.argv) == 2]:
         for kind in ("expandable", "granary") if job is not train else ("classic", "expandable", "granary"):
             program = [__file__, sys.argv[1], "--job", job.__name__, kind]
+            environment = dict(os.environ)
             if job is unchanged and kind == "granary":
-                program.insert(0, os.path.join(sys.argv[1], "granary_torch.py"))
-            done = subprocess.run([sys.executable, *program], capture_output=True, text=True, timeout=120)
+                program = ["-m", "granary_torch", *program]
+                path = [os.path.abspath(sys.argv[1]), os.environ.get("PYTHONPATH")]
+                environment["PYTHONPATH"] = os.pathsep.join(filter(None, path))
+            done = subprocess.run([sys.executable, *program], env=environment, capture_output=True, text=True,
+                                  timeout=120)
+            warned = [line for line in done.stderr.splitlines() if "running out of memory raises RuntimeError" in line]
+            unused = unused or "".join(warned[:1])
             last = done.stdout.strip().splitlines()[-1:] or [""]
             try:
                 results[job.__name__, kind] = json.loads(last[0])
@@ -312,6 +341,7 @@ def main():
     def private(job, key):
         return (results.get((job, "granary")) or {}).get(key)
 
+    check(not unused, "libgranary_torch_error.so is there, for this PyTorch, and used", unused)
     if ("shortage", "granary") in results:
         words = private("shortage", "_words") or ""
         check("granary: " in words and "Most likely to help" in words, "running out is explained", words)

@@ -52,8 +52,9 @@ static inline unsigned gr_backing_dearest(size_t usual) {
     return usual < GR_BACKING_FAST ? GR_BACKING_DEAREST : 4; /* while it is short */
 }
 
-/* Blocks handed out up to so many ago are company for whose sake memory moves while it is tight (pool/grow.h). */
-enum { GR_BACKING_LATELY = 32 };
+/* While memory is tight it moves so that a block lies beside one handed out up to so many blocks ago, where what fits
+ * lies beside none that is younger than the other (pool/grow.h). */
+enum { GR_BACKING_LATELY = 32, GR_BACKING_LONG_AGO = 64 };
 
 /* What is known when a request needs new memory, in bytes. */
 struct gr_need {

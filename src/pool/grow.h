@@ -19,7 +19,7 @@
  *
  * The memory for it can come out of the block that fits. Pieces below a granule between live blocks are
  * all that is lost when memory moves; this is what keeps them few. While memory is tight, it grows when that costs
- * as much, too, if the place is beside a block that was handed out just now and what fits is not.
+ * as much, too, if the place is in the company of a block handed out lately and what fits is not.
  *
  * Locks: the miss lock from plan to commit or abort; the pool's lock in each call, not in between. */
 #ifndef GR_POOL_GROW_H

@@ -108,7 +108,7 @@ first := $(filter deps,$(MAKECMDGOALS))
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: all lib tool torch torch-error torch-check gpu-torch man deps bench bench-programs bench-latency bench-growth bench-capture bench-peer bench-peer-programs guard \
-        check test unit prop soak mutants model fault fuzz fuzz-corpus abi tool-check page-check doc-check check-install snapshot-check gpu-check gpu-history gpu-programs asan ubsan \
+        check test unit prop soak mutants tight model fault fuzz fuzz-corpus abi tool-check page-check doc-check check-install snapshot-check gpu-check gpu-history gpu-programs asan ubsan \
         tsan valgrind cov lint layers lint-size lint-ledger lint-options lint-mutants lint-manual lint-symbols lint-cppcheck format format-check \
         install install-torch uninstall clean dist help FORCE
 
@@ -259,7 +259,7 @@ guard: $(B)/bench/guard ## Instructions of the main shapes under callgrind, held
 
 # ---- testing ----------------------------------------------------------------------------------
 
-check: unit prop fault model fuzz-corpus snapshot-check abi tool-check torch-check doc-check check-install ## Run every test that needs no GPU.
+check: unit prop fault model tight fuzz-corpus snapshot-check abi tool-check torch-check doc-check check-install ## Run every test that needs no GPU.
 test: check ## The same as check.
 
 # The address sanitizer guesses where the thread-local storage of loaded libraries lies, and crashes when it
@@ -278,6 +278,9 @@ prop: $(B)/test/prop/runner $(fakes) ## Run the property tests.
 
 soak: $(B)/test/prop/runner ## Run ten million random programs over all cores (PROGRAMS=n, FIRST=seed).
 	@$(run) CK_RUN_SUITE=order GRANARY_PROGRAMS=$(or $(PROGRAMS),10000000) GRANARY_FIRST=$(or $(FIRST),100000000) $<
+
+tight: $(B)/granary ## Recorded jobs take no more memory than promised, and end on the smallest cards.
+	@test/tight/check.sh $< bench/traces/*.trace.gz
 
 mutants: ## Break the rules of stream order one by one and expect the random programs to find it.
 	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS)' MUTANT='$(MUTANT)' test/mutation/run.sh $(abspath build/mutants)

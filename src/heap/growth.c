@@ -228,13 +228,13 @@ static void spare(granary *g, struct gr_pool *pool, size_t rounded) {
     const bool moves = g->reclaim != GRANARY_RECLAIM_OFF && gr_reclaim_allowed(pool->route->heap);
     const bool sparing =
         moves && (g->reclaim == GRANARY_RECLAIM_EAGER || gr_backing_short(gr_heap_held(g) + rounded, most));
-    size_t active = 0, ever;
-    if (sparing) (void)gr_ledger_active(&g->ledger, &active, &ever);
+    size_t active = 0, ever = 0, peak = sparing ? gr_ledger_active(&g->ledger, &active, &ever) : 0;
+    const bool picky = gr_backing_picky(g->hasty, peak, ever);
     gr_pool_lock(pool);
     size_t tight = gr_backing_full(most) + (size_t)gr_tally_now(&pool->tally, GR_ACTIVE_BYTES);
-    pool->sparing = sparing ? gr_backing_dearest(g->extent) : 0;
-    pool->tight = tight -
-                  gr_min(tight, active); /* as long as what the other pools use stays about the same */
+    pool->sparing = sparing ? picky ? gr_backing_dearest(g->extent) : 1 : 0;
+    /* As long as what the other pools use stays about the same. */
+    pool->tight = picky ? tight - gr_min(tight, active) : SIZE_MAX;
     gr_pool_unlock(pool);
 }
 
@@ -303,8 +303,9 @@ static int back(granary *g, struct gr_request *r, struct gr_growth *growth, stru
 static void note_moves(granary *g, const struct gr_request *r) {
     if (r->moving_ns == 0) return;
     gr_ledger_moving(&g->ledger, r->moving_ns);
-    if (gr_allowance_spend(&g->allowance, gr_clock_ns(), r->moving_ns))
-        g->restless += r->moved * g->extents.granule;
+    if (!gr_allowance_spend(&g->allowance, gr_clock_ns(), r->moving_ns)) return;
+    g->restless += r->moved * g->extents.granule;
+    if (r->fits) g->hasty += r->moved * g->extents.granule;
 }
 
 /* Makes room for a block of so many bytes, not less than the request. */

@@ -92,7 +92,8 @@ struct granary {
     size_t ranges;
     uint64_t waited_ns;            /* that giving memory up has waited for work, in all */
     struct gr_allowance allowance; /* of moving; */
-    size_t restless;               /* bytes that moved faster than it allows */
+    size_t restless;               /* bytes that moved faster than it allows, */
+    size_t hasty;                  /* and of those what moved though a block fitted */
     uint64_t last_name;            /* of pools, scopes and captures */
     /* under scope_lock */
     struct gr_lock scope_lock;

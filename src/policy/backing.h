@@ -52,6 +52,12 @@ static inline unsigned gr_backing_dearest(size_t usual) {
     return usual < GR_BACKING_FAST ? GR_BACKING_DEAREST : 4; /* while it is short */
 }
 
+/* May more move though a block fits? What does within the allowance of time (policy/allowance.h) always may; hasty:
+ * bytes beyond that. */
+static inline bool gr_backing_picky(size_t hasty, size_t peak, size_t given) {
+    return hasty <= peak + given / 16;
+}
+
 /* While memory is tight it moves so that a block lies beside one handed out up to so many blocks ago, where what fits
  * lies beside none that is younger than the other (pool/grow.h). */
 enum { GR_BACKING_LATELY = 32, GR_BACKING_LONG_AGO = 64 };

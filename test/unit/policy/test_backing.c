@@ -159,6 +159,15 @@ START_TEST(what_moves_for_ever_earns_more_where_there_is_room) {
 }
 END_TEST
 
+START_TEST(what_moves_too_fast_by_choice_is_bounded_by_what_is_in_use_and_allocated) {
+    ck_assert(gr_backing_picky(0, 0, 0));
+    ck_assert(gr_backing_picky(1000, 1000, 0));
+    ck_assert(!gr_backing_picky(1001, 1000, 0));
+    ck_assert(gr_backing_picky(1100, 1000, 1600));
+    ck_assert(!gr_backing_picky(1101, 1000, 1600));
+}
+END_TEST
+
 START_TEST(small_extents_spare_memory_more) {
     ck_assert_uint_lt(gr_backing_dearest(4), gr_backing_dearest(1));
     ck_assert_uint_ge(gr_backing_dearest(2048), 2); /* a block that pins one granule is never dear */
@@ -178,6 +187,7 @@ Suite *suite_backing(void) {
     tcase_add_test(cases, no_extent_is_more_than_a_small_part_of_a_small_card);
     tcase_add_test(cases, a_margin_is_earned_by_what_moves_and_bounded);
     tcase_add_test(cases, what_moves_for_ever_earns_more_where_there_is_room);
+    tcase_add_test(cases, what_moves_too_fast_by_choice_is_bounded_by_what_is_in_use_and_allocated);
     tcase_add_test(cases, small_extents_spare_memory_more);
     tcase_add_test(cases, memory_is_short_from_seven_eighths_of_the_limit_on);
     suite_add_tcase(suite, cases);

@@ -235,6 +235,7 @@ static void spare(granary *g, struct gr_pool *pool, size_t rounded) {
     pool->sparing = sparing ? picky ? gr_backing_dearest(g->extent) : 1 : 0;
     /* As long as what the other pools use stays about the same. */
     pool->tight = picky ? tight - gr_min(tight, active) : SIZE_MAX;
+    pool->apart = gr_backing_apart(g->extent);
     gr_pool_unlock(pool);
 }
 

@@ -59,8 +59,11 @@ static inline bool gr_backing_picky(size_t hasty, size_t peak, size_t given) {
 }
 
 /* While memory is tight it moves so that a block lies beside one handed out up to so many blocks ago, where what fits
- * lies beside none that is younger than the other (pool/grow.h). */
-enum { GR_BACKING_LATELY = 32, GR_BACKING_LONG_AGO = 64 };
+ * lies beside older ones only, and older than the second says (pool/grow.h). */
+enum { GR_BACKING_LATELY = 32 };
+static inline uint32_t gr_backing_apart(size_t usual) {
+    return usual < GR_BACKING_FAST ? 0 : 64;
+}
 
 /* What is known when a request needs new memory, in bytes. */
 struct gr_need {

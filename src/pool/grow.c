@@ -116,7 +116,7 @@ bool gr_grow_pays(const struct gr_pool *pool, size_t rounded, const struct gr_fi
     search_pool(&search, HOLES);
     if (!best->first) return false;
     if (cost_of(best) != fit->cost) return cost_of(best) < fit->cost;
-    return tight && best->company <= GR_BACKING_LATELY && fit->company > GR_BACKING_LONG_AGO;
+    return tight && best->company <= GR_BACKING_LATELY && fit->company > gr_max(best->company, pool->apart);
 }
 
 /* Takes a block out of its index. */

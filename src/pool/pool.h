@@ -54,9 +54,11 @@ struct gr_pool {
     struct gr_slab blocks;
     struct gr_segment **segments; /* sorted by base */
     size_t segment_count, segment_room;
-    unsigned
-        sparing; /* 0, or the granules up to which a block that fits can be dear (policy/backing.h): 1, none */
-    size_t tight; /* of a sparing pool: bytes active in it from which on memory is tight (policy/backing.h) */
+    /* how it spares memory (policy/backing.h) */
+    unsigned sparing; /* 0: not; or the granules up to which a block that fits can be dear: 1, none */
+    uint32_t apart;   /* what was handed out before so many blocks is no company for what fits */
+    size_t tight;     /* bytes active in it from which on memory is tight */
+    /* what is where */
     struct gr_block *recent; /* freed last: FREE, in no index, or NULL */
     struct gr_block *taken;  /* handed out last by best fit; NULL when the free index has changed since */
     struct gr_live live;

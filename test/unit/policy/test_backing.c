@@ -171,6 +171,7 @@ END_TEST
 START_TEST(small_extents_spare_memory_more) {
     ck_assert_uint_lt(gr_backing_dearest(4), gr_backing_dearest(1));
     ck_assert_uint_ge(gr_backing_dearest(2048), 2); /* a block that pins one granule is never dear */
+    ck_assert_uint_gt(gr_backing_apart(4), gr_backing_apart(1));
 }
 END_TEST
 

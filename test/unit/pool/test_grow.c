@@ -243,37 +243,40 @@ START_TEST(of_equal_places_a_sparing_pool_takes_the_one_in_the_youngest_company)
 }
 END_TEST
 
+enum { APART = 64 };
+
 /* Two granules are free beside a block that was handed out `ago` blocks ago, and a hole is beside the last one. */
 static void lay_old_and_young(uint32_t ago) {
     lay((int[]){-2, 1, 1}, 3);
     ck_assert_str_eq(lone_pool_tiles(segment), "F2 L1 L1 H28");
     segment->first->next->born = gr_pool_now(&lone.pool) - ago;
+    lone.pool.apart = APART;
     lone.pool.sparing = 12;
     lone.pool.tight = (size_t)gr_tally_now(&lone.pool.tally, GR_ACTIVE_BYTES) + 2 * G;
 }
 
 START_TEST(tight_memory_moves_for_the_company_of_a_block_handed_out_just_now) {
-    lay_old_and_young(GR_BACKING_LONG_AGO + 1);
+    lay_old_and_young(APART + 1);
     ck_assert(gr_pool_is_dear(&lone.pool, 2 * G));
     plan(2 * G, "F2 L1 L1 M2 H26");
     commit("F2 L1 L1 F2 H26");
     struct gr_fit without = gr_pool_choose(&lone.pool, 2 * G, false),
                   grown = gr_pool_choose(&lone.pool, 2 * G, true);
-    ck_assert_uint_eq(without.company, GR_BACKING_LONG_AGO + 1);
+    ck_assert_uint_eq(without.company, APART + 1);
     ck_assert_uint_eq(grown.company, 1); /* the place is taken that was made for it */
     ck_assert_ptr_eq(grown.block, growth.first);
 }
 END_TEST
 
 START_TEST(memory_that_is_not_tight_does_not_move_for_company) {
-    lay_old_and_young(GR_BACKING_LONG_AGO + 1);
+    lay_old_and_young(APART + 1);
     lone.pool.tight++;
     ck_assert(!gr_pool_is_dear(&lone.pool, 2 * G));
 }
 END_TEST
 
 START_TEST(memory_does_not_move_for_the_company_of_what_was_handed_out_long_ago) {
-    lay_old_and_young(2 * GR_BACKING_LONG_AGO);
+    lay_old_and_young(2 * APART);
     lone.pool.tally.up[GR_BLOCKS] += GR_BACKING_LATELY - 1;
     ck_assert(gr_pool_is_dear(&lone.pool, 2 * G));
     lone.pool.tally.up[GR_BLOCKS] += 1;
@@ -283,19 +286,29 @@ END_TEST
 
 START_TEST(the_clock_of_company_may_go_round) {
     lone.pool.tally.up[GR_BLOCKS] = UINT32_MAX - 1; /* the last block is handed out after it */
-    lay_old_and_young(GR_BACKING_LONG_AGO + 1);
+    lay_old_and_young(APART + 1);
     ck_assert(gr_pool_is_dear(&lone.pool, 2 * G));
 }
 END_TEST
 
 START_TEST(memory_does_not_move_for_company_that_what_fits_has_as_well) {
-    lay_old_and_young(GR_BACKING_LONG_AGO);
+    lay_old_and_young(APART);
+    ck_assert(!gr_pool_is_dear(&lone.pool, 2 * G));
+}
+END_TEST
+
+START_TEST(with_small_extents_any_younger_company_is_better) {
+    lay_old_and_young(2);
+    ck_assert(!gr_pool_is_dear(&lone.pool, 2 * G));
+    lone.pool.apart = 0;
+    ck_assert(gr_pool_is_dear(&lone.pool, 2 * G));
+    segment->first->next->born++; /* both are as young */
     ck_assert(!gr_pool_is_dear(&lone.pool, 2 * G));
 }
 END_TEST
 
 START_TEST(one_granule_does_not_move_for_company) {
-    lay_old_and_young(GR_BACKING_LONG_AGO + 1);
+    lay_old_and_young(APART + 1);
     ck_assert(!gr_pool_is_dear(&lone.pool, G));
 }
 END_TEST
@@ -464,6 +477,7 @@ Suite *suite_grow(void) {
     tcase_add_test(cases, memory_does_not_move_for_the_company_of_what_was_handed_out_long_ago);
     tcase_add_test(cases, the_clock_of_company_may_go_round);
     tcase_add_test(cases, memory_does_not_move_for_company_that_what_fits_has_as_well);
+    tcase_add_test(cases, with_small_extents_any_younger_company_is_better);
     tcase_add_test(cases, one_granule_does_not_move_for_company);
     tcase_add_test(cases, whoever_cannot_grow_takes_the_block_that_is_dear);
     tcase_add_test(cases, growing_does_not_pay_when_nothing_is_saved_or_too_much_would_move);

@@ -229,7 +229,7 @@ static void spare(granary *g, struct gr_pool *pool, size_t rounded) {
     const bool sparing =
         moves && (g->reclaim == GRANARY_RECLAIM_EAGER || gr_backing_short(gr_heap_held(g) + rounded, most));
     size_t active = 0, ever = 0, peak = sparing ? gr_ledger_active(&g->ledger, &active, &ever) : 0;
-    const bool picky = gr_backing_picky(g->hasty, peak, ever);
+    const bool picky = gr_backing_picky(g->extent, g->hasty, peak, ever);
     gr_pool_lock(pool);
     size_t tight = gr_backing_full(most) + (size_t)gr_tally_now(&pool->tally, GR_ACTIVE_BYTES);
     pool->sparing = sparing ? picky ? gr_backing_dearest(g->extent) : 1 : 0;

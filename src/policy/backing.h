@@ -52,10 +52,10 @@ static inline unsigned gr_backing_dearest(size_t usual) {
     return usual < GR_BACKING_FAST ? GR_BACKING_DEAREST : 4; /* while it is short */
 }
 
-/* May more move though a block fits? What does within the allowance of time (policy/allowance.h) always may; hasty:
- * bytes beyond that. */
-static inline bool gr_backing_picky(size_t hasty, size_t peak, size_t given) {
-    return hasty <= peak + given / 16;
+/* May more move though a block fits? With small extents always, and what does within the allowance of time
+ * (policy/allowance.h). hasty: bytes beyond that; given: what was ever allocated. */
+static inline bool gr_backing_picky(size_t usual, size_t hasty, size_t peak, size_t given) {
+    return usual < GR_BACKING_FAST || hasty <= peak + given / 16;
 }
 
 /* While memory is tight it moves so that a block lies beside one handed out up to so many blocks ago, where what fits

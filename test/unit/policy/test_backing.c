@@ -160,11 +160,12 @@ START_TEST(what_moves_for_ever_earns_more_where_there_is_room) {
 END_TEST
 
 START_TEST(what_moves_too_fast_by_choice_is_bounded_by_what_is_in_use_and_allocated) {
-    ck_assert(gr_backing_picky(0, 0, 0));
-    ck_assert(gr_backing_picky(1000, 1000, 0));
-    ck_assert(!gr_backing_picky(1001, 1000, 0));
-    ck_assert(gr_backing_picky(1100, 1000, 1600));
-    ck_assert(!gr_backing_picky(1101, 1000, 1600));
+    ck_assert(gr_backing_picky(4, 0, 0, 0));
+    ck_assert(gr_backing_picky(4, 1000, 1000, 0));
+    ck_assert(!gr_backing_picky(4, 1001, 1000, 0));
+    ck_assert(gr_backing_picky(4, 1100, 1000, 1600));
+    ck_assert(!gr_backing_picky(4, 1101, 1000, 1600));
+    ck_assert(gr_backing_picky(1, 1101, 1000, 1600)); /* memory counts for more than time */
 }
 END_TEST
 

@@ -223,6 +223,15 @@ def _use_error(torch, lib, path):
     return ""
 
 
+def _words(variable, otherwise=()):
+    """The words of a variable of the environment, as a shell parts them."""
+    value = os.environ.get(variable, "")
+    try:
+        return shlex.split(value) or [*otherwise]
+    except ValueError as problem:
+        raise ValueError(f"{variable} is {value}: {problem}") from None
+
+
 def _build_error_library():
     """Builds libgranary_torch_error.so for the PyTorch of this Python. Returns an exit status and what to say."""
     try:
@@ -234,14 +243,14 @@ def _build_error_library():
         return 77, f"PyTorch has no headers in {include}: {_ERROR} is not built"
     source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_error.cpp")
     path = os.path.join(os.path.dirname(_find(None)), _ERROR)
-    compiler = shlex.split(os.environ.get("CXX") or "c++")
+    compiler, flags = _words("CXX", ["c++"]), _words("CXXFLAGS")
     with tempfile.TemporaryDirectory(dir=os.path.dirname(path)) as folder:  # programs may be running on the one before
         new = os.path.join(folder, _ERROR)
         command = [
             *compiler, "-std=c++17", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-z,defs",
             f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}",
-            f'-DGRANARY_BUILT_FOR="{_build_of(torch)}"', *shlex.split(os.environ.get("CXXFLAGS", "")),
-            "-isystem", include, source, "-L" + libraries, "-lc10", "-o", new]
+            f'-DGRANARY_BUILT_FOR="{_build_of(torch)}"', *flags, "-isystem", include, source, "-L" + libraries,
+            "-lc10", "-o", new]
         try:
             failed = subprocess.run(command, check=False).returncode
         except OSError as problem:
@@ -424,7 +433,7 @@ class _BuildErrorLibrary(argparse.Action):
     def __call__(self, parser, *_):
         try:
             _leave(parser, *_build_error_library())
-        except OSError as error:
+        except (OSError, ValueError) as error:
             _leave(parser, 2, str(error))
 
 

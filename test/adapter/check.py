@@ -359,12 +359,15 @@ class RunningOut(Programs):
         for status, words, environment in (
             (77, f"PyTorch has no headers in {bare}/include", {"STANDIN_ROOT": bare}),
             (2, "no C++ compiler", {"CXX": "/no/such/compiler"}),
+            (2, "granary_torch: CXX is g++ ': No closing quotation\n", {"CXX": "g++ '"}),
+            (2, "granary_torch: CXXFLAGS is -DX=don't: No closing quotation\n", {"CXXFLAGS": "-DX=don't"}),
             (2, "-UGRANARY_BUILT_FOR -isystem ", {"CXXFLAGS": "-UGRANARY_BUILT_FOR"}),  # the command that failed
             (2, "c10::Error::Error(std::string)", {"STANDIN_ABI": "0"}),  # which libc10.so, of the other ABI, lacks
         ):
             done = self.build(**environment)
             self.assertEqual(done.returncode, status, done.stderr)
             self.assertIn(words, done.stderr)
+            self.assertNotIn("Traceback", done.stderr)
         self.write("torch.py", "raise ImportError('as if it were not there')\n")
         done = self.build()
         self.assertEqual(done.returncode, 77)

@@ -58,13 +58,9 @@ static void drop_walls(void) {
     memset(wall, 0, sizeof wall);
 }
 
-/* When a block was handed out lies where it will say when it was freed. */
-START_TEST(what_is_freed_while_nothing_counts_requests_is_freed_at_the_start_of_the_count) {
-    static const size_t mib[] = {40, 50, 60};
+/* Calls it for each free block of large pools; how many there are. */
+static size_t each_free(void (*look)(const struct gr_block *)) {
     size_t blocks = 0;
-    open_card(0, _i, false);
-    void *first = fixture_alloc(g, 30 * GR_MIB, a); /* handed out after none */
-    idle_blocks(mib, 3);
     GR_ROUTE_FOR(route, &g->own) {
         struct gr_pool *pool = gr_heap_pool(route, GR_LARGE);
         if (!pool) continue;
@@ -72,10 +68,43 @@ START_TEST(what_is_freed_while_nothing_counts_requests_is_freed_at_the_start_of_
         gr_pool_settle(pool);
         for (struct gr_block *f = gr_index_find(&pool->free, 1); f;
              f = gr_index_next(&pool->free, f), blocks++)
-            ck_assert_uint_eq(f->freed, 0);
+            look(f);
         gr_pool_unlock(pool);
     }
-    ck_assert_uint_ge(blocks, 3);
+    return blocks;
+}
+
+static void freed_at_the_start(const struct gr_block *b) {
+    ck_assert_uint_eq(b->freed, 0);
+}
+static void freed_at_tick_3(const struct gr_block *b) {
+    ck_assert_uint_eq(b->freed, 3);
+}
+
+START_TEST(what_others_used_is_freed_when_they_are_done) {
+    open_card(0.9, _i, true);
+    void *p = fixture_alloc(g, 100 * GR_MIB, a);
+    ck_assert_int_eq(granary_record_stream(g, p, b), GRANARY_OK);
+    captures_use(b, p, 4096, 1);
+    fixture_free(g, p);
+    void *q = fixture_alloc(g, 50 * GR_MIB, b), *r = fixture_alloc(g, 50 * GR_MIB, b);
+    ck_assert_uint_eq(each_free(freed_at_tick_3), 0);
+    granary_sim_run_all();
+    ck_assert_int_eq(fixture_stats(g).pending_blocks, 0);
+    ck_assert_uint_eq(each_free(freed_at_tick_3), 1);
+    fixture_free(g, q);
+    fixture_free(g, r);
+    captures_close();
+}
+END_TEST
+
+/* When a block was handed out lies where it will say when it was freed. */
+START_TEST(what_is_freed_while_nothing_counts_requests_is_freed_at_the_start_of_the_count) {
+    static const size_t mib[] = {40, 50, 60};
+    open_card(0, _i, false);
+    void *first = fixture_alloc(g, 30 * GR_MIB, a); /* handed out after none */
+    idle_blocks(mib, 3);
+    ck_assert_uint_ge(each_free(freed_at_the_start), 3);
     fixture_free(g, first);
     drop_walls();
     captures_close();
@@ -283,6 +312,7 @@ END_TEST
 Suite *suite_collect(void) {
     Suite *suite = suite_create("collect");
     TCase *cases = tcase_create("collect");
+    tcase_add_loop_test(cases, what_others_used_is_freed_when_they_are_done, 0, 2);
     tcase_add_loop_test(cases, what_is_freed_while_nothing_counts_requests_is_freed_at_the_start_of_the_count,
                         0, 2);
     tcase_add_loop_test(cases, case_66_without_a_limit_the_device_is_the_measure, 0, 2);

@@ -193,6 +193,7 @@ START_TEST(moving_earns_more_room_only_when_it_takes_too_much_of_the_time) {
     }
     ck_assert_uint_gt(g->restless, 0);
     ck_assert_uint_le(g->restless, (size_t)fixture_stats(g).moved_bytes);
+    ck_assert_uint_eq(g->hasty, 0); /* no block fitted */
     close_all();
 }
 END_TEST
@@ -218,17 +219,17 @@ static const struct gr_pool *large_pool(granary_stream stream) {
     return gr_heap_pool(gr_route_find(&g->own.routes, (gr_cu_stream)stream), GR_LARGE);
 }
 
-/* Of tight memory 4 MiB are free beside blocks handed out long ago. Bytes that move when they are asked for, to lie
+/* Of tight memory 4 MiB are free beside blocks handed out so many ago. Bytes that move when they are asked for, to lie
  * beside one handed out just now; and in too_fast, whether that took more time than it may. Without credit it
  * does, unless the test itself is interrupted just then. */
 static bool too_fast;
-static int64_t moved_for_company(size_t hasty, bool overspent) {
+static int64_t moved_for_company(int64_t ago, size_t hasty, bool overspent) {
     open_with(at_most_32_mib);
     g->hasty = hasty;
     (void)fixture_alloc(g, 20 * GR_MIB, a);
     void *fits = fixture_alloc(g, 4 * GR_MIB, a), *young;
     (void)fixture_alloc(g, 2 * GR_MIB, a);
-    for (young = fixture_alloc(g, 2 * GR_MIB, a); gr_pool_now(large_pool(a)) < 100;) {
+    for (young = fixture_alloc(g, 2 * GR_MIB, a); gr_pool_now(large_pool(a)) < ago;) {
         fixture_free(g, young);
         young = fixture_alloc(g, 2 * GR_MIB, a);
     }
@@ -246,13 +247,33 @@ static int64_t moved_for_company(size_t hasty, bool overspent) {
 }
 
 START_TEST(tight_memory_moves_for_company_as_long_as_that_takes_not_too_much) {
-    ck_assert_int_eq(moved_for_company(0, false), 4 * (int64_t)GR_MIB);
+    ck_assert_int_eq(moved_for_company(100, 0, false), 4 * (int64_t)GR_MIB);
+    ck_assert_int_eq(moved_for_company(60, 0, false), 0); /* what fits is in company enough */
     for (int tries = 0; tries < 100 && !too_fast; tries++)
-        ck_assert_int_eq(moved_for_company(0, true), 4 * (int64_t)GR_MIB);
+        ck_assert_int_eq(moved_for_company(100, 0, true), 4 * (int64_t)GR_MIB);
     ck_assert(too_fast);
-    ck_assert_int_eq(moved_for_company(20 * GR_MIB, false),
+    ck_assert_int_eq(moved_for_company(100, 20 * GR_MIB, false),
                      4 * (int64_t)GR_MIB); /* less than what is in use */
-    ck_assert_int_eq(moved_for_company(40 * GR_MIB, false), 0);
+    ck_assert_int_eq(moved_for_company(100, 40 * GR_MIB, false), 0);
+}
+END_TEST
+
+/* 18 + 2 + 2 MiB are in use and 4 are asked for, of 32; but 28 are held. */
+START_TEST(memory_that_is_held_and_not_in_use_does_not_make_it_tight) {
+    open_with(at_most_32_mib);
+    (void)fixture_alloc(g, 18 * GR_MIB, a);
+    void *fits = fixture_alloc(g, 4 * GR_MIB, a), *young, *last;
+    (void)fixture_alloc(g, 2 * GR_MIB, a);
+    for (young = fixture_alloc(g, 2 * GR_MIB, a); gr_pool_now(large_pool(a)) < 100;) {
+        fixture_free(g, young);
+        young = fixture_alloc(g, 2 * GR_MIB, a);
+    }
+    last = fixture_alloc(g, 2 * GR_MIB, a);
+    ck_assert_uint_gt(large_pool(a)->sparing, 1);
+    fixture_free(g, fits);
+    fixture_free(g, last);
+    ck_assert_ptr_eq(fixture_alloc(g, 4 * GR_MIB, a), fits);
+    close_all();
 }
 END_TEST
 
@@ -310,6 +331,18 @@ START_TEST(a_block_that_fits_is_passed_over_where_growing_keeps_more_from_moving
     ck_assert_int_eq(fixture_stats(g).moved_bytes, 4 * GR_MIB);
     (void)fixture_alloc(g, 2 * GR_MIB, b);
     ck_assert_int_eq(fixture_stats(g).out_of_memory, 0);
+    close_all();
+}
+END_TEST
+
+START_TEST(a_block_that_fits_is_taken_where_what_fits_moves_too_often) {
+    void *piece, *p;
+    open_with(of_64_mib);
+    p = lay_piece(&piece);
+    g->hasty = 128 * GR_MIB;
+    fixture_free(g, p);
+    ck_assert_ptr_eq(fixture_alloc(g, 5 * GR_MIB / 2, a), p);
+    ck_assert_int_eq(fixture_stats(g).moved_bytes, 2 * GR_MIB);
     close_all();
 }
 END_TEST
@@ -533,6 +566,7 @@ Suite *suite_reclaim(void) {
     tcase_add_test(cases, a_small_growth_brings_more_and_if_it_cannot_what_is_asked_for);
     tcase_add_test(cases, holes_between_live_blocks_of_the_pool_itself_are_used_first);
     tcase_add_test(cases, a_block_that_fits_is_passed_over_where_growing_keeps_more_from_moving);
+    tcase_add_test(cases, a_block_that_fits_is_taken_where_what_fits_moves_too_often);
     tcase_add_test(cases, a_block_that_fits_is_taken_rather_than_waiting_for_memory_to_grow_with);
     tcase_add_test(cases, small_blocks_give_their_idle_granules_to_large_ones);
     tcase_add_test(cases, a_live_byte_pins_its_granule_and_no_more);
@@ -552,6 +586,7 @@ Suite *suite_reclaim(void) {
     tcase_add_test(large, large_blocks_of_random_sizes_cease_to_move_where_there_is_room);
     tcase_add_test(cases, moving_earns_more_room_only_when_it_takes_too_much_of_the_time);
     tcase_add_test(cases, what_moved_too_fast_is_room_for_new_memory_instead_of_moves);
+    tcase_add_test(cases, memory_that_is_held_and_not_in_use_does_not_make_it_tight);
     tcase_add_test(cases, tight_memory_moves_for_company_as_long_as_that_takes_not_too_much);
     suite_add_tcase(suite, large);
     return suite;

@@ -243,6 +243,25 @@ START_TEST(of_equal_places_a_sparing_pool_takes_the_one_in_the_youngest_company)
 }
 END_TEST
 
+START_TEST(company_of_a_place_is_what_it_touches) {
+    lay((int[]){1, 104, 1}, 3);
+    lone.pool.sparing = 12;
+    plan(2 * G,
+         "L1 H4 L1 M2 H24"); /* not that of the hole, whose right end a place at its left leaves free */
+    give_up("L1 H4 L1 H26");
+}
+END_TEST
+
+START_TEST(a_place_that_begins_inside_a_hole_is_not_in_the_company_left_of_it) {
+    lay((int[]){1, 102, -1, 1}, 4);
+    segment->first->born = gr_pool_now(&lone.pool) - 1; /* the youngest of all */
+    segment->first->next->next->next->born--;
+    lone.pool.sparing = 12;
+    plan(2 * G, "L1 M2 F1 L1 H27");
+    give_up("L1 H2 F1 L1 H27");
+}
+END_TEST
+
 enum { APART = 64 };
 
 /* Two granules are free beside a block that was handed out `ago` blocks ago, and a hole is beside the last one. */
@@ -294,6 +313,14 @@ END_TEST
 START_TEST(memory_does_not_move_for_company_that_what_fits_has_as_well) {
     lay_old_and_young(APART);
     ck_assert(!gr_pool_is_dear(&lone.pool, 2 * G));
+}
+END_TEST
+
+START_TEST(what_fits_and_is_larger_would_not_lie_beside_its_right_neighbour) {
+    lay_old_and_young(2);
+    lone.pool.tight = 0;
+    ck_assert(!gr_pool_is_dear(&lone.pool, 2 * G));
+    ck_assert(gr_pool_is_dear(&lone.pool, 2 * G - 512 * KIB));
 }
 END_TEST
 
@@ -472,11 +499,14 @@ Suite *suite_grow(void) {
     tcase_add_test(cases, a_sparing_pool_grows_though_a_block_fits_when_that_pins_less);
     tcase_add_test(cases, more_may_move_while_memory_is_tight);
     tcase_add_test(cases, of_equal_places_a_sparing_pool_takes_the_one_in_the_youngest_company);
+    tcase_add_test(cases, company_of_a_place_is_what_it_touches);
+    tcase_add_test(cases, a_place_that_begins_inside_a_hole_is_not_in_the_company_left_of_it);
     tcase_add_test(cases, tight_memory_moves_for_the_company_of_a_block_handed_out_just_now);
     tcase_add_test(cases, memory_that_is_not_tight_does_not_move_for_company);
     tcase_add_test(cases, memory_does_not_move_for_the_company_of_what_was_handed_out_long_ago);
     tcase_add_test(cases, the_clock_of_company_may_go_round);
     tcase_add_test(cases, memory_does_not_move_for_company_that_what_fits_has_as_well);
+    tcase_add_test(cases, what_fits_and_is_larger_would_not_lie_beside_its_right_neighbour);
     tcase_add_test(cases, with_small_extents_any_younger_company_is_better);
     tcase_add_test(cases, one_granule_does_not_move_for_company);
     tcase_add_test(cases, whoever_cannot_grow_takes_the_block_that_is_dear);

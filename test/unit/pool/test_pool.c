@@ -209,6 +209,18 @@ START_TEST(a_recent_block_serves_again_without_a_look_unless_the_free_index_has_
 }
 END_TEST
 
+START_TEST(a_block_that_serves_again_is_as_young_as_one_that_is_cut) {
+    struct gr_block *b;
+    lone_pool_put(&lone, lone_pool_take(&lone, 2 * GR_MIB, 1));
+    ck_assert_int_eq(take(2 * GR_MIB, &b), GRANARY_OK);
+    ck_assert_uint_eq(b->born, 1);
+    give(b);
+    ck_assert_ptr_eq(gr_pool_again(&lone.pool, 2 * GR_MIB, 2 * GR_MIB), b);
+    ck_assert_uint_eq(b->born, 2);
+    tell(b, 2 * GR_MIB);
+}
+END_TEST
+
 START_TEST(small_requests_go_and_come_without_a_trace) {
     enum { COUNT = 3000 };
     static struct gr_block *live[COUNT];
@@ -362,6 +374,7 @@ Suite *suite_pool(void) {
     tcase_add_test(large, what_is_free_behind_a_recent_block_is_not_freed_anew_when_that_serves_again);
     tcase_add_loop_test(large, a_recent_block_serves_again_without_a_look_unless_the_free_index_has_changed,
                         0, (int)GR_COUNT(changes));
+    tcase_add_test(large, a_block_that_serves_again_is_as_young_as_one_that_is_cut);
     tcase_add_test(large, segments_stay_sorted_and_every_address_finds_its_own);
     tcase_add_test(large, blocks_that_are_missing_from_an_index_break_p1);
     tcase_add_test(large, segments_out_of_order_break_p2);

@@ -52,8 +52,8 @@ static inline unsigned gr_backing_dearest(size_t usual) {
     return usual < GR_BACKING_FAST ? GR_BACKING_DEAREST : 4; /* while it is short */
 }
 
-/* May more move though a block fits? With small extents always, and what does within the allowance of time
- * (policy/allowance.h). hasty: bytes beyond that; given: what was ever allocated. */
+/* May memory still move though a block fits? With small extents always; else as long as little has moved so beyond
+ * the allowance of time (policy/allowance.h): hasty bytes. given: what was ever allocated. */
 static inline bool gr_backing_picky(size_t usual, size_t hasty, size_t peak, size_t given) {
     return usual < GR_BACKING_FAST || hasty <= peak + given / 16;
 }

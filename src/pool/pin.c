@@ -15,9 +15,9 @@ size_t gr_pin_cost(const struct gr_range *range, const struct gr_block *b, gr_ad
     return cost;
 }
 
+/* The clock may have gone round in between. */
 static uint32_t age_of(uint32_t now, const struct gr_block *b) {
-    return b && b->state == GR_BLOCK_LIVE ? now - b->born
-                                          : UINT32_MAX; /* also when the clock has gone round */
+    return b && b->state == GR_BLOCK_LIVE ? now - b->born : UINT32_MAX;
 }
 
 uint32_t gr_pin_company(uint32_t now, const struct gr_block *left, const struct gr_block *right) {

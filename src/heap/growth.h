@@ -24,6 +24,7 @@ struct gr_request {
     int status;     /* of the last attempt */
     unsigned tried; /* 1 << enum granary_rung */
     bool fits;      /* a block of the pool would do: nothing is waited for, and growth may fail */
+    bool grown;     /* the pool has grown for it, or has tried to: what fits by now serves */
     size_t missing; /* bytes of physical memory that a growth would have to add */
     /* of the growth under way */
     size_t moved;       /* granules of idle memory that it took from elsewhere */

@@ -27,13 +27,13 @@ static bool is_shortage(int status) {
  * from what fits. */
 static enum step grow_instead(granary *g, struct gr_request *r) {
     bool served;
-    r->fits = true;
+    r->fits = r->grown = true;
     int status = gr_defer_quiet(&g->defer) ? gr_growth_run(g, r, &served) : GRANARY_BUSY;
     return status == GRANARY_LOST ? done(r, status) : AGAIN;
 }
 
 static enum step search(granary *g, struct gr_request *r) {
-    int status = (r->fits ? gr_heap_try_dear : gr_heap_try)(g, r->pool, r->rounded, r->requested, r->out);
+    int status = (r->grown ? gr_heap_try_dear : gr_heap_try)(g, r->pool, r->rounded, r->requested, r->out);
     gr_growth_try(r, GRANARY_RUNG_POOL);
     if (status == GR_HEAP_DEAR) return grow_instead(g, r);
     r->fits = false;
@@ -87,6 +87,7 @@ static enum step collect(granary *g, struct gr_request *r) {
 static enum step grow(granary *g, struct gr_request *r) {
     bool served;
     int status = gr_growth_run(g, r, &served);
+    r->grown = true;
     if (!is_shortage(status)) return status == GRANARY_OK && !served ? AGAIN : done(r, status);
     r->status = status;
     return g->reject_early ? DONE : NEXT;

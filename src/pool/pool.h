@@ -131,8 +131,8 @@ struct gr_fit {
     uint32_t company; /* gr_pin_company where it would lie */
 };
 
-/* grown: the pool has just grown for this request, or has tried to; of blocks that pin as much, the place that it
- * grew for is the one in the youngest company. The recent block was settled. */
+/* grown: the pool has grown for this request, or was to: of blocks that pin as much, the place that it grew for is
+ * the one in the youngest company. The recent block was settled. */
 struct gr_fit gr_pool_choose(const struct gr_pool *pool, size_t rounded, bool grown);
 
 /* A PENDING or MOVING block is handed out without passing the index; what is too much becomes FREE if

@@ -540,7 +540,6 @@ START_TEST(classic_segments_go_back_without_harm_to_a_capture_that_nobody_told_o
 }
 END_TEST
 
-/* Else the new stream is handed the block while the old one's kernel runs. */
 /* What is free is less than the 2 MiB that a granule has on every device so far. */
 START_TEST(idle_memory_goes_back_in_whatever_granules_the_device_has) {
     open_with(in_granules_of_64_kib);

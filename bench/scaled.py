@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Traffic never seen before: scaled.py FOLDER TRACE... writes each trace three times to FOLDER, with every
-size above 1 MiB multiplied by a factor of its own, at random between exp(-0.35) and exp(0.35)."""
+"""Traffic never seen before: scaled.py FOLDER TRACE... writes each trace to FOLDER as often as SEEDS says (3),
+with every size above 1 MiB multiplied by a factor of its own, at random between exp(-0.35) and exp(0.35)."""
 import gzip
 import math
 import os
@@ -14,7 +14,7 @@ for trace in traces:
     name = os.path.basename(trace).split(".")[0]
     with gzip.open(trace, "rt") as source:
         lines = source.read().split("\n")
-    for seed in range(3):
+    for seed in range(int(os.environ.get("SEEDS", "3"))):
         draw, scaled = random.Random(seed), {}
         with gzip.open(f"{folder}/{name}{seed}.trace.gz", "wt", compresslevel=1) as out:
             for line in lines:

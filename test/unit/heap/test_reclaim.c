@@ -26,10 +26,6 @@ static void of_64_gib(struct granary_sim_config *sim, struct granary_options *op
     (void)options;
     sim->memory_bytes = (size_t)64 << 30;
 }
-static void at_most_32_mib(struct granary_sim_config *sim, struct granary_options *options) {
-    of_64_mib(sim, options);
-    options->limit_bytes = 32 * GR_MIB;
-}
 static void in_granules_of_64_kib(struct granary_sim_config *sim, struct granary_options *options) {
     of_64_mib(sim, options);
     sim->granule_bytes = 64 * GR_KIB;
@@ -212,68 +208,6 @@ static int64_t held_after_another_asks(size_t restless) {
 START_TEST(what_moved_too_fast_is_room_for_new_memory_instead_of_moves) {
     ck_assert_int_le(held_after_another_asks(0), 200 * (int64_t)GR_MIB);
     ck_assert_int_eq(held_after_another_asks(200 * GR_MIB), 250 * (int64_t)GR_MIB);
-}
-END_TEST
-
-static const struct gr_pool *large_pool(granary_stream stream) {
-    return gr_heap_pool(gr_route_find(&g->own.routes, (gr_cu_stream)stream), GR_LARGE);
-}
-
-/* Of tight memory 4 MiB are free beside blocks handed out so many ago. Bytes that move when they are asked for, to lie
- * beside one handed out just now; and in too_fast, whether that took more time than it may. Without credit it
- * does, unless the test itself is interrupted just then. */
-static bool too_fast;
-static int64_t moved_for_company(int64_t ago, size_t hasty, bool overspent) {
-    open_with(at_most_32_mib);
-    g->hasty = hasty;
-    (void)fixture_alloc(g, 20 * GR_MIB, a);
-    void *fits = fixture_alloc(g, 4 * GR_MIB, a), *young;
-    (void)fixture_alloc(g, 2 * GR_MIB, a);
-    for (young = fixture_alloc(g, 2 * GR_MIB, a); gr_pool_now(large_pool(a)) < ago;) {
-        fixture_free(g, young);
-        young = fixture_alloc(g, 2 * GR_MIB, a);
-    }
-    fixture_free(g, fits);
-    fixture_free(g, young);
-    young = fixture_alloc(g, 2 * GR_MIB, a);
-    if (overspent) g->allowance = (struct gr_allowance){.at = gr_clock_ns(), .credit = 0};
-    void *ptr = fixture_alloc(g, 4 * GR_MIB, a);
-    const int64_t moved = fixture_stats(g).moved_bytes;
-    ck_assert_int_eq(ptr == fits, moved == 0);
-    if (!overspent || g->hasty != hasty) ck_assert_uint_eq(g->hasty, hasty + (overspent ? (size_t)moved : 0));
-    too_fast = g->hasty != hasty;
-    close_all();
-    return moved;
-}
-
-START_TEST(tight_memory_moves_for_company_as_long_as_that_takes_not_too_much) {
-    ck_assert_int_eq(moved_for_company(100, 0, false), 4 * (int64_t)GR_MIB);
-    ck_assert_int_eq(moved_for_company(60, 0, false), 0); /* what fits is in company enough */
-    for (int tries = 0; tries < 100 && !too_fast; tries++)
-        ck_assert_int_eq(moved_for_company(100, 0, true), 4 * (int64_t)GR_MIB);
-    ck_assert(too_fast);
-    ck_assert_int_eq(moved_for_company(100, 20 * GR_MIB, false),
-                     4 * (int64_t)GR_MIB); /* less than what is in use */
-    ck_assert_int_eq(moved_for_company(100, 40 * GR_MIB, false), 0);
-}
-END_TEST
-
-/* 18 + 2 + 2 MiB are in use and 4 are asked for, of 32; but 28 are held. */
-START_TEST(memory_that_is_held_and_not_in_use_does_not_make_it_tight) {
-    open_with(at_most_32_mib);
-    (void)fixture_alloc(g, 18 * GR_MIB, a);
-    void *fits = fixture_alloc(g, 4 * GR_MIB, a), *young, *last;
-    (void)fixture_alloc(g, 2 * GR_MIB, a);
-    for (young = fixture_alloc(g, 2 * GR_MIB, a); gr_pool_now(large_pool(a)) < 100;) {
-        fixture_free(g, young);
-        young = fixture_alloc(g, 2 * GR_MIB, a);
-    }
-    last = fixture_alloc(g, 2 * GR_MIB, a);
-    ck_assert_uint_gt(large_pool(a)->sparing, 1);
-    fixture_free(g, fits);
-    fixture_free(g, last);
-    ck_assert_ptr_eq(fixture_alloc(g, 4 * GR_MIB, a), fits);
-    close_all();
 }
 END_TEST
 
@@ -585,8 +519,6 @@ Suite *suite_reclaim(void) {
     tcase_add_test(large, large_blocks_of_random_sizes_cease_to_move_where_there_is_room);
     tcase_add_test(cases, moving_earns_more_room_only_when_it_takes_too_much_of_the_time);
     tcase_add_test(cases, what_moved_too_fast_is_room_for_new_memory_instead_of_moves);
-    tcase_add_test(cases, memory_that_is_held_and_not_in_use_does_not_make_it_tight);
-    tcase_add_test(cases, tight_memory_moves_for_company_as_long_as_that_takes_not_too_much);
     suite_add_tcase(suite, large);
     return suite;
 }

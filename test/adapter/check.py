@@ -300,17 +300,17 @@ class RunningOut(Programs):
         self.write("over.py", "import torch\ntorch.current.alloc(9 << 20, 0, None)\n")
         self.stage = os.path.join(self.folder.name, "stage")
         shutil.copytree(STAGE.name, self.stage, symlinks=True)
-        self.library, self.error = (os.path.join(self.stage, os.path.basename(f)) for f in (LIBRARY, ERROR))
+        self.core, self.error = (os.path.join(self.stage, os.path.basename(f)) for f in (LIBRARY, ERROR))
 
     def run_out(self, program="over.py", **environment):
         run = ("import sys, granary_torch; "
                "granary_torch._main(['--conf', 'memory_limit:8MiB', sys.argv[1]], _simulated=True)")
-        done = self.run_python("-c", run, program, GRANARY_TORCH_LIBRARY=self.library, **environment)
+        done = self.run_python("-c", run, program, GRANARY_TORCH_LIBRARY=self.core, **environment)
         self.assertLess(done.returncode, 0, done.stderr)
         return done.stderr
 
     def build(self, **environment):
-        return self.run_python("-m", "granary_torch", "--build-error-library", GRANARY_TORCH_LIBRARY=self.library,
+        return self.run_python("-m", "granary_torch", "--build-error-library", GRANARY_TORCH_LIBRARY=self.core,
                                **environment)
 
     def assert_not_used(self, why, **environment):

@@ -4,39 +4,7 @@
 #include <check.h>
 
 #include "heap/heap.h"
-#include "support/fixture.h"
-
-static granary *g;
-static granary_stream a, b;
-
-static void manual_64_mib(struct granary_sim_config *sim, struct granary_options *options) {
-    (void)options;
-    sim->memory_bytes = 64 * GR_MIB;
-    sim->clock = GRANARY_SIM_MANUAL;
-    sim->hang_ms = 200;
-}
-static void of_64_mib(struct granary_sim_config *sim, struct granary_options *options) {
-    (void)options;
-    sim->memory_bytes = 64 * GR_MIB;
-}
-
-static void open_with(fixture_change *change) {
-    g = fixture_open(change);
-    a = fixture_stream(g);
-    b = fixture_stream(g);
-}
-
-static void close_all(void) {
-    granary_sim_run_all();
-    ck_assert_ptr_null(granary_verify(g));
-    ck_assert_int_eq(granary_stream_destroy(g, a), GRANARY_OK);
-    ck_assert_int_eq(granary_stream_destroy(g, b), GRANARY_OK);
-    fixture_close(g);
-}
-
-static void use(granary_stream stream, void *ptr, size_t size, uint64_t id) {
-    ck_assert_int_eq(granary_sim_use(stream, ptr, size, 1, id, GRANARY_SIM_SITE), 0);
-}
+#include "support/two_streams.h"
 
 static size_t routes_of(const struct gr_heap *heap) {
     size_t count = 0;

@@ -6,14 +6,11 @@
 
 #include "base/clock.h"
 #include "heap/heap.h"
-#include "support/fixture.h"
 #include "support/rng.h"
-
-static granary *g;
-static granary_stream a;
+#include "support/two_streams.h"
 
 static void at_most_32_mib(struct granary_sim_config *sim, struct granary_options *options) {
-    sim->memory_bytes = 64 * GR_MIB;
+    of_64_mib(sim, options);
     options->limit_bytes = 32 * GR_MIB;
 }
 static void at_most_200_mib_in_small_extents(struct granary_sim_config *sim,
@@ -23,35 +20,31 @@ static void at_most_200_mib_in_small_extents(struct granary_sim_config *sim,
     options->extent_bytes = 2 * GR_MIB;
 }
 
-static void open_with(fixture_change *change) {
-    g = fixture_open(change);
-    a = fixture_stream(g);
-}
-
-static void close_all(void) {
-    ck_assert_ptr_null(granary_verify(g));
-    ck_assert_int_eq(granary_stream_destroy(g, a), GRANARY_OK);
-    fixture_close(g);
-}
-
 static const struct gr_pool *large_pool(granary_stream stream) {
     return gr_heap_pool(gr_route_find(&g->own.routes, (gr_cu_stream)stream), GR_LARGE);
+}
+
+/* A block of 2 MiB, given back and asked for again until the pool has handed out so many. */
+static void *alloc_until(uint32_t blocks) {
+    void *ptr = fixture_alloc(g, 2 * GR_MIB, a);
+    while (gr_pool_now(large_pool(a)) < blocks) {
+        fixture_free(g, ptr);
+        ptr = fixture_alloc(g, 2 * GR_MIB, a);
+    }
+    return ptr;
 }
 
 /* Of tight memory 4 MiB are free beside blocks handed out so many ago. Bytes that move when they are asked for, to lie
  * beside one handed out just now; and in too_fast, whether that took more time than it may. Without credit it
  * does, unless the test itself is interrupted just then. */
 static bool too_fast;
-static int64_t moved_for_company(int64_t ago, size_t hasty, bool overspent) {
+static int64_t moved_for_company(uint32_t ago, size_t hasty, bool overspent) {
     open_with(at_most_32_mib);
     g->hasty = hasty;
     (void)fixture_alloc(g, 20 * GR_MIB, a);
     void *fits = fixture_alloc(g, 4 * GR_MIB, a), *young;
     (void)fixture_alloc(g, 2 * GR_MIB, a);
-    for (young = fixture_alloc(g, 2 * GR_MIB, a); gr_pool_now(large_pool(a)) < ago;) {
-        fixture_free(g, young);
-        young = fixture_alloc(g, 2 * GR_MIB, a);
-    }
+    young = alloc_until(ago);
     fixture_free(g, fits);
     fixture_free(g, young);
     young = fixture_alloc(g, 2 * GR_MIB, a);
@@ -81,12 +74,9 @@ END_TEST
 START_TEST(memory_that_is_held_and_not_in_use_does_not_make_it_tight) {
     open_with(at_most_32_mib);
     (void)fixture_alloc(g, 18 * GR_MIB, a);
-    void *fits = fixture_alloc(g, 4 * GR_MIB, a), *young, *last;
+    void *fits = fixture_alloc(g, 4 * GR_MIB, a), *last;
     (void)fixture_alloc(g, 2 * GR_MIB, a);
-    for (young = fixture_alloc(g, 2 * GR_MIB, a); gr_pool_now(large_pool(a)) < 100;) {
-        fixture_free(g, young);
-        young = fixture_alloc(g, 2 * GR_MIB, a);
-    }
+    (void)alloc_until(100);
     last = fixture_alloc(g, 2 * GR_MIB, a);
     ck_assert_uint_gt(large_pool(a)->sparing, 1);
     fixture_free(g, fits);

@@ -45,9 +45,12 @@ struct gr_block {
     };
     struct gr_block *prev, *next;
     union {
-        struct {                                /* FREE, HOLE: place in an index */
+        struct {                                /* FREE, HOLE: place in an index, in a treap */
             struct gr_block *child[2], *parent; /* what is before, and after */
         } node;
+        struct { /* the same in a list; link: what leads here, another one's older or the head */
+            struct gr_block *older, **link;
+        } list;
         struct {                 /* LIVE, PENDING */
             size_t requested;    /* bytes asked for */
             struct gr_use *uses; /* by other streams (stream/use.h); NULL for nearly all blocks */

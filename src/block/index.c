@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Index of blocks by (size, address): bins, bitmap, treaps. */
+ * Index of blocks by size: treaps, order, checking. */
 #include "block/index.h"
 
 #include "base/check.h"
@@ -19,10 +19,10 @@ static struct gr_block *successor(const struct gr_block *b) {
     return at;
 }
 
-/* What b outranks on the way up from the least is its right subtree, which stays as it is. */
-static void insert_least(struct gr_index_bin *bin, struct gr_block *b) {
+/* What b outranks on the way up from the first is its right subtree, which stays as it is. */
+static void insert_first(struct gr_index *index, unsigned n, struct gr_block *b) {
     const uint64_t mine = priority(b);
-    struct gr_block *below = NULL, *up = bin->least;
+    struct gr_block *below = NULL, *up = index->first[n];
     for (; up && priority(up) < mine; up = up->u.node.parent) below = up;
     b->u.node.child[1] = below;
     if (below) below->u.node.parent = b;
@@ -30,19 +30,19 @@ static void insert_least(struct gr_index_bin *bin, struct gr_block *b) {
     if (up)
         up->u.node.child[0] = b;
     else
-        bin->root = b;
-    bin->least = b;
+        index->root[n] = b;
+    index->first[n] = b;
 }
 
 /* b takes the place of the first block on its way down that it outranks. The subtree of that is parted
  * along the rest of the way: what is before b, and what is behind. */
-void gr_index_insert_among(struct gr_index_bin *bin, struct gr_block *b) {
-    if (gr_index_before(b, bin->least)) {
-        insert_least(bin, b);
+void gr_index_insert_among(struct gr_index *index, unsigned n, struct gr_block *b) {
+    if (gr_index_before(b, index->first[n])) {
+        insert_first(index, n, b);
         return;
     }
     const uint64_t mine = priority(b);
-    struct gr_block *at, *up = NULL, **link = &bin->root;
+    struct gr_block *at, *up = NULL, **link = &index->root[n];
     while ((at = *link) && priority(at) >= mine) {
         size_t side = !gr_index_before(b, at);
         up = at;
@@ -64,10 +64,10 @@ void gr_index_insert_among(struct gr_index_bin *bin, struct gr_block *b) {
 }
 
 /* Its subtrees, joined, take its place. */
-void gr_index_remove_among(struct gr_index_bin *bin, struct gr_block *b) {
+void gr_index_remove_among(struct gr_index *index, unsigned n, struct gr_block *b) {
     struct gr_block *left = b->u.node.child[0], *right = b->u.node.child[1], *up = b->u.node.parent;
-    struct gr_block **link = up ? &up->u.node.child[up->u.node.child[1] == b] : &bin->root;
-    if (bin->least == b) bin->least = successor(b);
+    struct gr_block **link = up ? &up->u.node.child[up->u.node.child[1] == b] : &index->root[n];
+    if (index->first[n] == b) index->first[n] = successor(b);
     while (left && right) {
         struct gr_block *top = priority(left) > priority(right) ? left : right;
         *link = top;
@@ -86,45 +86,62 @@ void gr_index_remove_among(struct gr_index_bin *bin, struct gr_block *b) {
 struct gr_block *gr_index_find_behind(const struct gr_index *index, size_t size) {
     unsigned n = gr_index_bin_of(size);
     struct gr_block *found = NULL;
-    for (struct gr_block *at = index->bin[n].root; at;) {
+    for (struct gr_block *at = index->root[n]; at;) {
         bool enough = at->size >= size;
         if (enough) found = at;
         at = at->u.node.child[!enough];
     }
-    return found ? found : gr_index_least_from(index, n + 1);
+    return found ? found : gr_index_first_from(index, n + 1);
 }
 
 struct gr_block *gr_index_next(const struct gr_index *index, const struct gr_block *b) {
-    struct gr_block *next = successor(b);
-    return next ? next : gr_index_least_from(index, gr_index_bin_of(b->size) + 1);
+    struct gr_block *next = b->size < index->listed ? b->u.list.older : successor(b);
+    return next ? next : gr_index_first_from(index, gr_index_bin_of(b->size) + 1);
 }
 
-struct gr_block *gr_index_last(const struct gr_index *index) {
+struct gr_block *gr_index_largest(const struct gr_index *index) {
     if (!index->summary) return NULL;
     unsigned w = 63u - (unsigned)__builtin_clzll(index->summary);
     unsigned n = w * 64 + 63u - (unsigned)__builtin_clzll(index->map[w]);
-    struct gr_block *b = index->bin[n].root;
+    struct gr_block *b = index->root[n];
+    if (!b) return index->first[n];
     while (b->u.node.child[1]) b = b->u.node.child[1];
     return b;
 }
 
-static const char *check_bin(const struct gr_index *index, unsigned n, enum gr_block_state state,
-                             struct gr_index_sum *sum) {
-    const struct gr_index_bin *bin = &index->bin[n];
-    const struct gr_block *last = NULL;
-    if (bin->root && bin->root->u.node.parent) return "X2";
-    const struct gr_block *least = bin->root;
+/* Does b belong into the bin? It is counted. */
+static bool belongs(const struct gr_block *b, unsigned n, enum gr_block_state state,
+                    struct gr_index_sum *sum) {
+    sum->count++;
+    sum->bytes += b->size;
+    return gr_index_bin_of(b->size) == n && b->state == state;
+}
+
+static const char *check_treap(const struct gr_index *index, unsigned n, enum gr_block_state state,
+                               struct gr_index_sum *sum) {
+    const struct gr_block *root = index->root[n], *last = NULL;
+    if (root && root->u.node.parent) return "X2";
+    const struct gr_block *least = root;
     while (least && least->u.node.child[0]) least = least->u.node.child[0];
-    if (bin->least != least) return "X2";
+    if (index->first[n] != least) return "X2";
     for (const struct gr_block *b = least; b; b = successor(b)) {
         const struct gr_block *left = b->u.node.child[0], *right = b->u.node.child[1];
-        if (gr_index_bin_of(b->size) != n || b->state != state) return "X1";
+        if (!belongs(b, n, state, sum)) return "X1";
         if (last && !gr_index_before(last, b)) return "X2";
         if (left && (left->u.node.parent != b || priority(left) > priority(b))) return "X2";
         if (right && (right->u.node.parent != b || priority(right) > priority(b))) return "X2";
         last = b;
-        sum->count++;
-        sum->bytes += b->size;
+    }
+    return NULL;
+}
+
+static const char *check_list(const struct gr_index *index, unsigned n, enum gr_block_state state,
+                              struct gr_index_sum *sum) {
+    struct gr_block *const *link = &index->first[n];
+    if (index->root[n]) return "X3";
+    for (; *link; link = &(*link)->u.list.older) {
+        if ((*link)->u.list.link != link) return "X3";
+        if (!belongs(*link, n, state, sum)) return "X1";
     }
     return NULL;
 }
@@ -133,9 +150,9 @@ const char *gr_index_check(const struct gr_index *index, enum gr_block_state sta
                            struct gr_index_sum *sum) {
     *sum = (struct gr_index_sum){0};
     for (unsigned n = 0; n < GR_INDEX_BINS; n++) {
-        bool bit = index->map[n / 64] >> n % 64 & 1;
-        if (bit != (index->bin[n].root != NULL) || bit != (index->bin[n].least != NULL)) return "X1";
-        const char *broken = check_bin(index, n, state, sum);
+        if ((index->map[n / 64] >> n % 64 & 1) != (index->first[n] != NULL)) return "X1";
+        const char *broken = n < index->listed / GR_BLOCK_UNIT ? check_list(index, n, state, sum)
+                                                               : check_treap(index, n, state, sum);
         if (broken) return broken;
     }
     for (unsigned w = 0; w < GR_INDEX_WORDS; w++)

@@ -1,21 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Index of blocks by (size, address): exact best fit in bounded time.
+ * Index of blocks by size: exact best fit in bounded time.
  *
- *      bin  0..255    sizes below 128 KiB, one size each
- *      bin  256..     128 bins an octave, up to 128 TiB
+ *      bin  0..2047   sizes below 1 MiB, one size each
+ *      bin  2048..    64 bins an octave, up to 128 TiB
  *      bitmap         one bit a bin; one summary word over the bitmap
- *      in a bin       a treap ordered by (size, address), its least block remembered
  *
- * Bins are narrow so that treaps stay low even with many blocks free: each level is a cache miss.
- * Pages of the table into which no size ever fell are never touched.
+ *      first[bin]  ->  block  ->  block  ->  block        list: of one size, what came last in front
+ *      root[bin]   ->  treap of (size, address)           with its first block in first[bin]
+ *
+ * A bin below 1 MiB is a list if the index was arranged so; all others are treaps. A list costs no descent, and no
+ * branch on what is in it. Of equal blocks a list gives the one that came last, which is as tight as the lowest
+ * address (doc/benchmarks.md); a treap gives the lowest, as PyTorch does, and classic segments keep to that, so
+ * that totals can be compared.
+ *
+ * Bins are narrow so that treaps stay low even with many blocks free: each level is a cache miss. Pages of
+ * the tables into which no size ever fell are never touched.
  *
  * The treap's priorities are a hash of the address: nothing is stored for them and a run repeats.
- * A block that becomes the least of its bin, or leaves as the least, costs no descent; that is what
- * happens when memory is freed and allocated again in turn, however many holes of that size wait.
+ * A block that becomes the first of its bin, or leaves as the first, costs no descent.
  *
  * Invariants (gr_index_check):
  *      X1  every block sits in the bin of its size, and the bit of a bin is set iff it is not empty
- *      X2  in each treap: order by (size, address), heap order by priority, parent links, least block
+ *      X2  in each treap: order by (size, address), heap order by priority, parent links, first block
+ *      X3  in each list: links agree in both directions
  *
  * Locks: the caller's (the pool's). */
 #ifndef GR_BLOCK_INDEX_H
@@ -23,75 +30,103 @@
 
 #include "block/block.h"
 
-enum { GR_INDEX_WORDS = 64, GR_INDEX_BINS = GR_INDEX_WORDS * 64 };
-
-struct gr_index {
-    uint64_t summary; /* bit w: map[w] != 0 */
-    uint64_t map[GR_INDEX_WORDS];
-    struct gr_index_bin {
-        struct gr_block *root, *least;
-    } bin[GR_INDEX_BINS];
+enum {
+    GR_INDEX_WORDS = 64,
+    GR_INDEX_BINS = GR_INDEX_WORDS * 64,
+    GR_INDEX_SINGLES_LOG2 = 11, /* bins of one size */
+    GR_INDEX_SINGLES = 1 << GR_INDEX_SINGLES_LOG2,
+    GR_INDEX_OCTAVE_LOG2 = 6 /* bins an octave behind them */
 };
 
-/* An index of zeroed memory is empty. */
+struct gr_index {
+    size_t listed;            /* bytes: smaller blocks are in lists; constant while the index holds any */
+    struct gr_block **nobody; /* where what nobody reads is written, instead of a branch */
+    uint64_t summary;         /* bit w: map[w] != 0 */
+    uint64_t map[GR_INDEX_WORDS];
+    struct gr_block *first[GR_INDEX_BINS];
+    struct gr_block *root[GR_INDEX_BINS]; /* of a treap */
+};
+
+/* An index of zeroed memory is empty and has treaps alone. Lists or not, while it is empty: */
+static inline void gr_index_arrange(struct gr_index *index, bool lists) {
+    index->listed = lists ? GR_INDEX_SINGLES * GR_BLOCK_UNIT : 0;
+}
 
 __extension__ typedef unsigned __int128 gr_index_key;
 
-static inline gr_index_key gr_index_key_of(const struct gr_block *b) {
-    return (gr_index_key)b->size << 64 | b->addr;
+static inline gr_index_key gr_index_key_of(uint64_t size, gr_addr addr) {
+    return (gr_index_key)size << 64 | addr;
 }
 
 /* Without a branch, like all that depends on the order of sizes: it is random, and a branch would be missed. */
 static inline bool gr_index_before(const struct gr_block *a, const struct gr_block *b) {
-    return gr_index_key_of(a) < gr_index_key_of(b);
+    return gr_index_key_of(a->size, a->addr) < gr_index_key_of(b->size, b->addr);
+}
+
+/* Would a block of this size and address, were it inserted now, be found before the other one? */
+static inline bool gr_index_precedes(const struct gr_index *index, uint64_t size, gr_addr addr,
+                                     const struct gr_block *other) {
+    gr_addr mask = (gr_addr)(size < index->listed) - 1;
+    return gr_index_key_of(size, addr & mask) <= gr_index_key_of(other->size, other->addr & mask);
 }
 
 static inline unsigned gr_index_bin_of(uint64_t size) {
     uint64_t units = size / GR_BLOCK_UNIT;
-    unsigned e = gr_log2(units | 128) - 7; /* 0 below 256; no branch, which random sizes would miss */
-    return e * 128 + (unsigned)(units >> e);
+    unsigned e = gr_log2(units | GR_INDEX_SINGLES) - GR_INDEX_SINGLES_LOG2;
+    unsigned shift = e + GR_INDEX_SINGLES_LOG2 - GR_INDEX_OCTAVE_LOG2;
+    unsigned octaves = GR_INDEX_SINGLES + (e << GR_INDEX_OCTAVE_LOG2) - (1 << GR_INDEX_OCTAVE_LOG2);
+    return units < GR_INDEX_SINGLES ? (unsigned)units : octaves + (unsigned)(units >> shift);
 }
 
-/* The same for a bin that holds others; and for a size to which the least block of its bin is too small. */
-void gr_index_insert_among(struct gr_index_bin *bin, struct gr_block *b);
-void gr_index_remove_among(struct gr_index_bin *bin, struct gr_block *b);
+/* The same for a treap that holds others; and for a size to which the first block of its bin is too small. */
+void gr_index_insert_among(struct gr_index *index, unsigned n, struct gr_block *b);
+void gr_index_remove_among(struct gr_index *index, unsigned n, struct gr_block *b);
 struct gr_block *gr_index_find_behind(const struct gr_index *index, size_t size);
 
 static inline void gr_index_insert(struct gr_index *index, struct gr_block *b) {
-    unsigned n = gr_index_bin_of(b->size);
-    struct gr_index_bin *bin = &index->bin[n];
-    GR_ASSERT(n < GR_INDEX_BINS, "X1");
-    b->u.node.child[0] = b->u.node.child[1] = b->u.node.parent = NULL;
-    if (bin->root) {
-        gr_index_insert_among(bin, b);
-        return;
+    unsigned n;
+    if (b->size < index->listed) {
+        n = (unsigned)(b->size / GR_BLOCK_UNIT);
+        struct gr_block **link = &index->first[n], *older = *link;
+        b->u.list.older = older;
+        b->u.list.link = link;
+        *(older ? &older->u.list.link : &index->nobody) = &b->u.list.older;
+    } else {
+        n = gr_index_bin_of(b->size);
+        GR_ASSERT(n < GR_INDEX_BINS, "X1");
+        b->u.node.child[0] = b->u.node.child[1] = b->u.node.parent = NULL;
+        if (index->first[n]) {
+            gr_index_insert_among(index, n, b);
+            return;
+        }
+        index->root[n] = b;
     }
-    bin->root = bin->least = b;
+    index->first[n] = b;
     index->map[n / 64] |= UINT64_C(1) << n % 64;
     index->summary |= UINT64_C(1) << n / 64;
 }
 
 static inline void gr_index_remove(struct gr_index *index, struct gr_block *b) {
-    unsigned n = gr_index_bin_of(b->size);
-    struct gr_index_bin *bin = &index->bin[n];
-    if ((uintptr_t)b->u.node.child[0] | (uintptr_t)b->u.node.child[1] | (uintptr_t)b->u.node.parent) {
-        gr_index_remove_among(bin, b);
-        return;
+    unsigned n;
+    if (b->size < index->listed) {
+        n = (unsigned)(b->size / GR_BLOCK_UNIT);
+        struct gr_block *older = b->u.list.older, **link = b->u.list.link;
+        *link = older;
+        *(older ? &older->u.list.link : &index->nobody) = link;
+    } else {
+        n = gr_index_bin_of(b->size);
+        if ((uintptr_t)b->u.node.child[0] | (uintptr_t)b->u.node.child[1] | (uintptr_t)b->u.node.parent) {
+            gr_index_remove_among(index, n, b);
+            return;
+        }
+        index->root[n] = index->first[n] = NULL;
     }
-    bin->root = bin->least = NULL;
-    index->map[n / 64] &= ~(UINT64_C(1) << n % 64);
-    if (!index->map[n / 64]) index->summary &= ~(UINT64_C(1) << n / 64);
+    index->map[n / 64] &= ~((uint64_t)!index->first[n] << n % 64);
+    index->summary &= ~((uint64_t)!index->map[n / 64] << n / 64);
 }
 
-/* A block of this size, or 0 for none, may soon be inserted. */
-static inline void gr_index_expect(const struct gr_index *index, uint64_t size) {
-    const struct gr_index_bin *bin = &index->bin[gr_index_bin_of(size)];
-    __builtin_prefetch(bin->least);
-    __builtin_prefetch(bin->root);
-}
-
-/* Least block of the first bin from n on that has any, or NULL. */
-static inline struct gr_block *gr_index_least_from(const struct gr_index *index, unsigned n) {
+/* First block of the first bin from n on that has any, or NULL. */
+static inline struct gr_block *gr_index_first_from(const struct gr_index *index, unsigned n) {
     if (GR_UNLIKELY(n >= GR_INDEX_BINS)) return NULL;
     unsigned w = n / 64;
     uint64_t bits = index->map[w] & ~UINT64_C(0) << n % 64;
@@ -101,21 +136,21 @@ static inline struct gr_block *gr_index_least_from(const struct gr_index *index,
         w = (unsigned)__builtin_ctzll(words);
         bits = index->map[w];
     }
-    return index->bin[w * 64 + (unsigned)__builtin_ctzll(bits)].least;
+    return index->first[w * 64 + (unsigned)__builtin_ctzll(bits)];
 }
 
-/* The least block by (size, address) whose size is at least `size`, or NULL. */
+/* The first block, by size and then as its bin is ordered, whose size is at least `size`, or NULL. */
 static inline struct gr_block *gr_index_find(const struct gr_index *index, size_t size) {
     if (GR_UNLIKELY(size > (UINT64_C(1) << 46))) return NULL;
-    struct gr_block *b = gr_index_least_from(index, gr_index_bin_of(size));
+    struct gr_block *b = gr_index_first_from(index, gr_index_bin_of(size));
     return GR_LIKELY(!b || b->size >= size) ? b : gr_index_find_behind(index, size);
 }
 
-/* The next block in (size, address) order, or NULL. */
+/* The next block in this order, or NULL. */
 struct gr_block *gr_index_next(const struct gr_index *index, const struct gr_block *b);
 
-/* The largest block, of several the one with the highest address, or NULL. */
-struct gr_block *gr_index_last(const struct gr_index *index);
+/* A block that is as large as any, or NULL. */
+struct gr_block *gr_index_largest(const struct gr_index *index);
 
 struct gr_index_sum {
     size_t count; /* of blocks */

@@ -19,8 +19,8 @@ static void add_pool(const struct gr_pool *asked, struct gr_pool *pool, struct g
     size_t *place = place_of(asked, pool, out);
     size_t *largest = pool == asked ? &out->largest_free_bytes : &out->largest_free_other_bytes;
     gr_pool_settle(pool);
-    const struct gr_block *last = gr_index_last(&pool->free);
-    if (last) *largest = gr_max(*largest, last->size);
+    const struct gr_block *most = gr_index_largest(&pool->free);
+    if (most) *largest = gr_max(*largest, most->size);
     *place += gr_pool_unused(pool);
     if (place != &out->free_graph_bytes) out->idle_bytes += gr_idle_total(pool, SIZE_MAX);
 }

@@ -27,6 +27,7 @@ void gr_pool_assign(struct gr_pool *pool, struct gr_stream *stream, struct gr_ro
     pool->route = route;
     gr_ledger_place(&pool->tally, gr_place_stream(stream->handle), heap);
     pool->expandable = expandable && !no_split;
+    gr_index_arrange(&pool->free, pool->expandable);
     pool->no_split = no_split;
     pool->sparing = 0;
     gr_pool_unlock(pool);
@@ -51,7 +52,7 @@ bool gr_pool_recent_serves(const struct gr_pool *pool, size_t rounded) {
     }
     other = gr_index_find(&pool->free, rounded);
     if (other == next && other) other = gr_index_next(&pool->free, other);
-    return !other || other->size > joined || (other->size == joined && other->addr > b->addr);
+    return !other || gr_index_precedes(&pool->free, joined, b->addr, other);
 }
 
 /* Of the next few blocks from b on, the one that pins least; the first of several, or the one in the youngest

@@ -5,6 +5,9 @@
  *      free   block -> FREE, remembered as the recent one
  *      put    block -> FREE, joined with free neighbours -> index
  *
+ * Of blocks that fit equally well the index chooses (index.h): in a pool of ranges, below 1 MiB, the one that came
+ * last; else the one at the lowest address, as PyTorch does.
+ *
  * The block freed last is not joined and indexed at once, because very often the next request asks
  * for the same size again. It then gets this block if, and only if, best fit over joined blocks would
  * have given it the same address; whatever else comes settles the recent block first. When the index
@@ -201,14 +204,14 @@ GR_MUST static GR_INLINE int gr_pool_take(struct gr_pool *pool, size_t rounded, 
     } else {
         /* First, so that memory is asked for what comes next before joining waits for neighbours. */
         struct gr_block *found = gr_index_find(&pool->free, rounded);
-        if (found) gr_index_expect(&pool->free, found->size - rounded);
         if (b) {
             const bool stale = found && (found == b->next || found == b->prev); /* it will be part of b */
             pool->recent = NULL;
             b = gr_pool_join(pool, b);
             if (GR_UNLIKELY(stale)) found = gr_index_find(&pool->free, rounded);
         }
-        outside = b && b->size >= rounded && (!found || gr_index_before(b, found));
+        outside = b && b->size >= rounded &&
+                  (!found || gr_index_precedes(&pool->free, b->size, b->addr, found));
         if (!outside) {
             if (b) gr_index_insert(&pool->free, b);
             b = found;

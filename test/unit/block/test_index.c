@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The index answers as a sorted array would, whatever the sizes, and stays shallow. */
+ * The index answers as an array in its order would, whatever the sizes, and its treaps stay shallow. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@ enum { BLOCKS = 20000 };
 
 static struct gr_index indexed;
 static struct gr_block *blocks; /* BLOCKS of them */
-static struct gr_block **array; /* those in the index, sorted by (size, address) */
+static struct gr_block **array; /* those in the index, in its order */
 static size_t count;
 
 static void setup(void) {
@@ -28,8 +28,10 @@ static void teardown(void) {
     free(array);
 }
 
+/* Would a, which is in, be found before one of this size and address that came now? */
 static bool before(const struct gr_block *a, size_t size, gr_addr addr) {
-    return a->size != size ? a->size < size : a->addr < addr;
+    const bool newest_first = size < indexed.listed;
+    return a->size != size ? a->size < size : !newest_first && a->addr < addr;
 }
 
 /* Place in the array of the first block that is not before (size, addr). */
@@ -49,6 +51,8 @@ static void insert(struct gr_block *b) {
     size_t at = place(b->size, b->addr);
     memmove(&array[at + 1], &array[at], (count++ - at) * sizeof *array);
     array[at] = b;
+    if (at + 1 < count) ck_assert(gr_index_precedes(&indexed, b->size, b->addr, array[at + 1]));
+    if (at > 0) ck_assert(!gr_index_precedes(&indexed, b->size, b->addr, array[at - 1]));
     gr_index_insert(&indexed, b);
 }
 
@@ -74,7 +78,8 @@ static void check_all(void) {
         b = gr_index_next(&indexed, b);
     }
     ck_assert_ptr_null(b);
-    ck_assert_ptr_eq(gr_index_last(&indexed), count ? array[count - 1] : NULL);
+    const struct gr_block *largest = gr_index_largest(&indexed);
+    ck_assert_uint_eq(largest ? largest->size : 0, count ? array[count - 1]->size : 0);
     ck_assert_uint_eq(sum.count, count);
     ck_assert_uint_eq(sum.bytes, bytes);
 }
@@ -108,15 +113,20 @@ static size_t near_powers(struct rng *rng) {
     size_t power = (size_t)1 << rng_between(rng, 14, 45);
     return power + 512 * rng_below(rng, 3) - 512;
 }
+static size_t near_the_last_list(struct rng *rng) {
+    return GR_MIB + 512 * rng_below(rng, 5) - 1024;
+}
 
-static size_t (*const kinds[])(struct rng *) = {one_size, two_sizes, small_sizes, any_sizes, near_powers};
+static size_t (*const kinds[])(struct rng *) = {one_size,  two_sizes,   small_sizes,
+                                                any_sizes, near_powers, near_the_last_list};
+enum { KINDS = GR_COUNT(kinds) };
 
-START_TEST(random_operations_agree_with_a_sorted_array) {
-    struct rng rng = {100 + (uint64_t)_i};
+static void random_operations(int kind) {
+    struct rng rng = {100 + (uint64_t)kind};
     size_t used = 0;
     for (size_t n = 0; n < BLOCKS; n++)
         blocks[n] = (struct gr_block){
-            .addr = 0x7f0000000000 + n * 512 * 7, .size = kinds[_i](&rng), .state = GR_BLOCK_FREE};
+            .addr = 0x7f0000000000 + n * 512 * 7, .size = kinds[kind](&rng), .state = GR_BLOCK_FREE};
     for (int step = 0; step < 40000; step++) {
         /* Grows to about 2000 blocks, then goes up and down. */
         if (count == 0 || rng_below(&rng, 4000) > count + 500 * (unsigned)(step / 10000 % 2)) {
@@ -126,12 +136,12 @@ START_TEST(random_operations_agree_with_a_sorted_array) {
             insert(b);
         } else {
             /* As an allocator does: mostly the best fit of something, at times any block. */
-            size_t at = rng_once_in(&rng, 3) ? rng_below(&rng, count) : place(kinds[_i](&rng), 0);
+            size_t at = rng_once_in(&rng, 3) ? rng_below(&rng, count) : place(kinds[kind](&rng), 0);
             if (at == count) at = count - 1;
             array[at]->epoch = 0;
             remove_at(at);
         }
-        check_find(kinds[_i](&rng));
+        check_find(kinds[kind](&rng));
         if (step % 2000 == 0) check_all();
     }
     ck_assert_uint_gt(count, 100);
@@ -139,6 +149,16 @@ START_TEST(random_operations_agree_with_a_sorted_array) {
     while (count > 0) remove_at(rng_below(&rng, count));
     check_all();
     ck_assert_uint_eq(indexed.summary, 0);
+}
+
+START_TEST(random_operations_agree_with_an_array_sorted_by_size_and_address) {
+    random_operations(_i);
+}
+END_TEST
+
+START_TEST(with_lists_the_newest_of_equal_blocks_below_1_mib_comes_first) {
+    gr_index_arrange(&indexed, true);
+    random_operations(_i);
 }
 END_TEST
 
@@ -162,7 +182,7 @@ START_TEST(a_huge_set_of_one_size_at_even_distances_stays_shallow) {
         gr_index_insert(&indexed, &blocks[n]);
     }
     ck_assert_ptr_null(check());
-    unsigned deep = depth(indexed.bin[1].root);
+    unsigned deep = depth(indexed.root[1]);
     ck_assert_msg(deep <= 100, "%u levels for a stride of %zu", deep,
                   stride); /* 2^14.3 blocks; a list has 20000 */
     ck_assert_ptr_eq(gr_index_find(&indexed, 512), &blocks[0]);
@@ -175,8 +195,9 @@ START_TEST(a_huge_set_of_one_size_at_even_distances_stays_shallow) {
 END_TEST
 
 START_TEST(an_empty_index_finds_nothing) {
+    gr_index_arrange(&indexed, _i);
     ck_assert_ptr_null(gr_index_find(&indexed, 1));
-    ck_assert_ptr_null(gr_index_last(&indexed));
+    ck_assert_ptr_null(gr_index_largest(&indexed));
     check_all();
 }
 END_TEST
@@ -192,13 +213,33 @@ START_TEST(sizes_beyond_all_devices_find_nothing_and_do_not_leave_the_table) {
 END_TEST
 
 START_TEST(a_fit_is_looked_for_in_higher_bins_when_its_own_has_only_smaller_blocks) {
-    /* 64 KiB and 65 KiB share a bin of 2 KiB; the next block is five octaves up. */
-    blocks[0] = (struct gr_block){.addr = 1 << 20, .size = 64 * GR_KIB, .state = GR_BLOCK_FREE};
-    blocks[1] = (struct gr_block){.addr = 2 << 20, .size = 2 * GR_MIB, .state = GR_BLOCK_FREE};
+    /* 4 MiB and 16 KiB more share a bin of 64 KiB; the next block is five octaves up. */
+    gr_index_arrange(&indexed, _i);
+    blocks[0] = (struct gr_block){.addr = 1 << 20, .size = 4 * GR_MIB, .state = GR_BLOCK_FREE};
+    blocks[1] = (struct gr_block){.addr = 2 << 20, .size = 128 * GR_MIB, .state = GR_BLOCK_FREE};
     insert(&blocks[0]);
     insert(&blocks[1]);
-    ck_assert_ptr_eq(gr_index_find(&indexed, 65 * GR_KIB), &blocks[1]);
-    ck_assert_ptr_eq(gr_index_find(&indexed, 64 * GR_KIB), &blocks[0]);
+    ck_assert_uint_eq(gr_index_bin_of(4 * GR_MIB), gr_index_bin_of(4 * GR_MIB + 16 * GR_KIB));
+    ck_assert_ptr_eq(gr_index_find(&indexed, 4 * GR_MIB + 16 * GR_KIB), &blocks[1]);
+    ck_assert_ptr_eq(gr_index_find(&indexed, 4 * GR_MIB), &blocks[0]);
+    ck_assert_ptr_eq(gr_index_find(&indexed, 512), &blocks[0]);
+}
+END_TEST
+
+START_TEST(bins_never_fall_as_sizes_grow_and_one_below_1_mib_holds_one_size) {
+    unsigned last = gr_index_bin_of(512);
+    for (size_t size = 1024; size <= 16 * GR_MIB; size += 512) {
+        unsigned n = gr_index_bin_of(size);
+        HOT_ASSERT(n == last || n == last + 1);
+        HOT_ASSERT(size > GR_MIB || n == last + 1);
+        last = n;
+    }
+    for (unsigned e = 24; e < 47; e++) {
+        size_t octave = (size_t)1 << e;
+        ck_assert_uint_eq(gr_index_bin_of(octave), gr_index_bin_of(octave - 512) + 1);
+        ck_assert_uint_eq(gr_index_bin_of(octave), gr_index_bin_of(octave / 2) + 64);
+    }
+    ck_assert_uint_lt(gr_index_bin_of(((size_t)1 << 47) - 512), GR_INDEX_BINS);
 }
 END_TEST
 
@@ -237,26 +278,44 @@ END_TEST
 
 START_TEST(disorder_in_a_treap_breaks_x2) {
     fill_some();
-    struct gr_index_bin *bin = &indexed.bin[2];
-    struct gr_block *root = bin->root,
+    struct gr_block **first = &indexed.first[2];
+    struct gr_block *root = indexed.root[2],
                     *child = root->u.node.child[0] ? root->u.node.child[0] : root->u.node.child[1];
     ck_assert_ptr_nonnull(child);
-    child->u.node.parent = bin->least;
+    child->u.node.parent = *first;
     ck_assert_ptr_nonnull(check());
     child->u.node.parent = root;
     ck_assert_ptr_null(check());
     root->u.node.parent = child;
     ck_assert_str_eq(check(), "X2");
     root->u.node.parent = NULL;
-    gr_addr addr = bin->least->addr; /* also changes its priority */
-    bin->least->addr = UINT64_C(1) << 40;
+    gr_addr addr = (*first)->addr; /* also changes its priority */
+    (*first)->addr = UINT64_C(1) << 40;
     ck_assert_str_eq(check(), "X2");
-    bin->least->addr = addr;
+    (*first)->addr = addr;
     ck_assert_ptr_null(check());
-    struct gr_block *least = bin->least;
-    bin->least = gr_index_next(&indexed, least);
+    struct gr_block *least = *first;
+    *first = gr_index_next(&indexed, least);
     ck_assert_ptr_nonnull(check());
-    bin->least = least;
+    *first = least;
+    ck_assert_ptr_null(check());
+}
+END_TEST
+
+START_TEST(a_link_of_a_list_that_leads_elsewhere_breaks_x3) {
+    gr_index_arrange(&indexed, true);
+    fill_some();
+    struct gr_block *b = indexed.first[2]->u.list.older, **link = b->u.list.link, *older = b->u.list.older;
+    ck_assert_ptr_nonnull(older);
+    b->u.list.link = &indexed.first[2];
+    ck_assert_str_eq(check(), "X3");
+    b->u.list.link = link;
+    b->u.list.older = older->u.list.older;
+    ck_assert_str_eq(check(), "X3");
+    b->u.list.older = older;
+    indexed.root[2] = b;
+    ck_assert_str_eq(check(), "X3");
+    indexed.root[2] = NULL;
     ck_assert_ptr_null(check());
 }
 END_TEST
@@ -265,14 +324,17 @@ Suite *suite_index(void) {
     Suite *suite = suite_create("index");
     TCase *cases = tcase_create("index");
     tcase_add_checked_fixture(cases, setup, teardown);
-    tcase_add_loop_test(cases, random_operations_agree_with_a_sorted_array, 0, (int)GR_COUNT(kinds));
+    tcase_add_loop_test(cases, random_operations_agree_with_an_array_sorted_by_size_and_address, 0, KINDS);
+    tcase_add_loop_test(cases, with_lists_the_newest_of_equal_blocks_below_1_mib_comes_first, 0, KINDS);
     tcase_add_loop_test(cases, a_huge_set_of_one_size_at_even_distances_stays_shallow, 0,
                         (int)GR_COUNT(strides));
-    tcase_add_test(cases, an_empty_index_finds_nothing);
+    tcase_add_loop_test(cases, an_empty_index_finds_nothing, 0, 2);
     tcase_add_test(cases, sizes_beyond_all_devices_find_nothing_and_do_not_leave_the_table);
-    tcase_add_test(cases, a_fit_is_looked_for_in_higher_bins_when_its_own_has_only_smaller_blocks);
+    tcase_add_loop_test(cases, a_fit_is_looked_for_in_higher_bins_when_its_own_has_only_smaller_blocks, 0, 2);
+    tcase_add_test(cases, bins_never_fall_as_sizes_grow_and_one_below_1_mib_holds_one_size);
     tcase_add_test(cases, a_block_in_the_wrong_bin_a_wrong_bit_or_state_breaks_x1);
     tcase_add_test(cases, disorder_in_a_treap_breaks_x2);
+    tcase_add_test(cases, a_link_of_a_list_that_leads_elsewhere_breaks_x3);
     suite_add_tcase(suite, cases);
     return suite;
 }

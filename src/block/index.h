@@ -2,7 +2,7 @@
  * Index of blocks by size: exact best fit in bounded time.
  *
  *      bin  0..2047   sizes below 1 MiB, one size each
- *      bin  2048..    64 bins an octave, up to 128 TiB
+ *      bin  2048..    128 bins an octave; the last holds all sizes from 64 GiB on
  *      bitmap         one bit a bin; one summary word over the bitmap
  *
  *      first[bin]  ->  block  ->  block  ->  block        list: of one size, what came last in front
@@ -35,7 +35,7 @@ enum {
     GR_INDEX_BINS = GR_INDEX_WORDS * 64,
     GR_INDEX_SINGLES_LOG2 = 11, /* bins of one size */
     GR_INDEX_SINGLES = 1 << GR_INDEX_SINGLES_LOG2,
-    GR_INDEX_OCTAVE_LOG2 = 6 /* bins an octave behind them */
+    GR_INDEX_OCTAVE_LOG2 = 7 /* bins an octave behind them */
 };
 
 struct gr_index {
@@ -72,10 +72,12 @@ static inline bool gr_index_precedes(const struct gr_index *index, uint64_t size
 
 static inline unsigned gr_index_bin_of(uint64_t size) {
     uint64_t units = size / GR_BLOCK_UNIT;
-    unsigned e = gr_log2(units | GR_INDEX_SINGLES) - GR_INDEX_SINGLES_LOG2;
-    unsigned shift = e + GR_INDEX_SINGLES_LOG2 - GR_INDEX_OCTAVE_LOG2;
-    unsigned octaves = GR_INDEX_SINGLES + (e << GR_INDEX_OCTAVE_LOG2) - (1 << GR_INDEX_OCTAVE_LOG2);
-    return units < GR_INDEX_SINGLES ? (unsigned)units : octaves + (unsigned)(units >> shift);
+    unsigned octave = gr_log2(units | GR_INDEX_SINGLES) - GR_INDEX_SINGLES_LOG2; /* from the singles on */
+    uint64_t lead = units >> (octave + GR_INDEX_SINGLES_LOG2 - GR_INDEX_OCTAVE_LOG2);
+    uint64_t n =
+        GR_INDEX_SINGLES + ((uint64_t)octave << GR_INDEX_OCTAVE_LOG2) +
+        (lead - (1 << GR_INDEX_OCTAVE_LOG2)); /* the leading bits of units tell which of the octave */
+    return units < GR_INDEX_SINGLES ? (unsigned)units : (unsigned)gr_min(n, GR_INDEX_BINS - 1);
 }
 
 /* The same for a treap that holds others; and for a size to which the first block of its bin is too small. */

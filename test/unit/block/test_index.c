@@ -116,9 +116,12 @@ static size_t near_powers(struct rng *rng) {
 static size_t near_the_last_list(struct rng *rng) {
     return GR_MIB + 512 * rng_below(rng, 5) - 1024;
 }
+static size_t in_the_last_bin(struct rng *rng) {
+    return ((size_t)64 << 30) + 512 * rng_below(rng, 1 << 20) - 1024;
+}
 
-static size_t (*const kinds[])(struct rng *) = {one_size,  two_sizes,   small_sizes,
-                                                any_sizes, near_powers, near_the_last_list};
+static size_t (*const kinds[])(struct rng *) = {one_size,    two_sizes,          small_sizes,    any_sizes,
+                                                near_powers, near_the_last_list, in_the_last_bin};
 enum { KINDS = GR_COUNT(kinds) };
 
 static void random_operations(int kind) {
@@ -213,7 +216,7 @@ START_TEST(sizes_beyond_all_devices_find_nothing_and_do_not_leave_the_table) {
 END_TEST
 
 START_TEST(a_fit_is_looked_for_in_higher_bins_when_its_own_has_only_smaller_blocks) {
-    /* 4 MiB and 16 KiB more share a bin of 64 KiB; the next block is five octaves up. */
+    /* 4 MiB and 16 KiB more share a bin of 32 KiB; the next block is five octaves up. */
     gr_index_arrange(&indexed, _i);
     blocks[0] = (struct gr_block){.addr = 1 << 20, .size = 4 * GR_MIB, .state = GR_BLOCK_FREE};
     blocks[1] = (struct gr_block){.addr = 2 << 20, .size = 128 * GR_MIB, .state = GR_BLOCK_FREE};
@@ -234,12 +237,13 @@ START_TEST(bins_never_fall_as_sizes_grow_and_one_below_1_mib_holds_one_size) {
         HOT_ASSERT(size > GR_MIB || n == last + 1);
         last = n;
     }
-    for (unsigned e = 24; e < 47; e++) {
+    for (unsigned e = 24; e < 36; e++) {
         size_t octave = (size_t)1 << e;
         ck_assert_uint_eq(gr_index_bin_of(octave), gr_index_bin_of(octave - 512) + 1);
-        ck_assert_uint_eq(gr_index_bin_of(octave), gr_index_bin_of(octave / 2) + 64);
+        ck_assert_uint_eq(gr_index_bin_of(octave), gr_index_bin_of(octave / 2) + 128);
     }
-    ck_assert_uint_lt(gr_index_bin_of(((size_t)1 << 47) - 512), GR_INDEX_BINS);
+    ck_assert_uint_eq(gr_index_bin_of((size_t)64 << 30), GR_INDEX_BINS - 1);
+    ck_assert_uint_eq(gr_index_bin_of((size_t)1 << 55), GR_INDEX_BINS - 1);
 }
 END_TEST
 

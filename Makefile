@@ -250,9 +250,9 @@ peers := $(patsubst bench/peer/%.cpp,$(B)/bench/%,$(wildcard bench/peer/*.cpp))
 bench-peer: $(peers) ## The same shapes on PyTorch's allocator and cudaMallocAsync, on a GPU.
 	@bench/peer/run.sh $(B)/bench build/bench $(PYTHON)
 bench-peer-programs: $(peers)
-$(peers): $(B)/bench/%: bench/peer/%.cpp bench/peer/build.sh
+$(peers): $(B)/bench/%: bench/peer/%.cpp bench/peer/timing.h bench/peer/build.sh $(B)/bench/measure.o
 	@mkdir -p $(@D)
-	$(call say,CXX)bench/peer/build.sh $< $@ $(CXX) $(PYTHON) '$(CUDA_HOME)'
+	$(call say,CXX)bench/peer/build.sh $< $(B)/bench/measure.o $@ $(CXX) $(PYTHON) '$(CUDA_HOME)'
 
 guard: $(B)/bench/guard ## Instructions of the main shapes under callgrind, held against bench/budget.tsv.
 	@test/lint/budget.sh $(B)/bench/guard bench/budget.tsv $(UPDATE)

@@ -57,7 +57,7 @@ part 170 build make --no-print-directory -k -j "$jobs" V=release CUDA_HOME="$CUD
 for one in $wanted; do
     case $one in
     latency)
-        part 130 latency $B/bench/latency --driver "$driver" --limit 60 --out "$out"
+        part 150 latency $B/bench/latency --driver "$driver" --limit 80 --out "$out"
         peers 90 hit holes
         peers 60 threads
         compare

@@ -2,10 +2,15 @@
  * Measuring: a clock fine enough for one call, figures of many samples, and glibc as the yardstick.
  *
  * The median is taken over batches of calls, so that reading the clock does not show in it; the 99th
- * percentile and the most are of single calls, less what an empty measurement takes. */
+ * percentile and the most are of single calls, less what an empty measurement takes.
+ *
+ * A machine that others use as well runs at half its speed for seconds at a time. So a sample lies between two readings
+ * of the yardstick, and the median is of those samples during which the machine was as fast as it ever was in this process.
+ * They are looked for until there are enough, or for a second and a half more; then all count. */
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <time.h>
@@ -36,8 +41,22 @@ void measure_calibrate(void);
 double measure_ns(uint64_t ticks);
 double measure_single(uint64_t ticks);
 
+/* Samples of one figure. */
+struct measure_samples {
+    double *ns, *yard; /* yard: the slower of the two readings */
+    size_t count, room, wanted;
+    double last, until;
+};
+void measure_begin(struct measure_samples *samples, size_t wanted);
+/* Is another one to be taken? */
+bool measure_more(struct measure_samples *samples);
+void measure_sample(struct measure_samples *samples, double ns);
+/* The median. Gives the samples back. */
+double measure_end(struct measure_samples *samples);
+
 struct figures {
     double median, p99, max; /* nanoseconds */
+    double calls;            /* made in all */
 };
 
 /* Sorts the samples. With none all figures are 0. */
@@ -49,7 +68,7 @@ typedef void (*measure_work)(void *context, size_t count);
 
 struct measure_plan {
     size_t batch;   /* calls in a batch */
-    size_t batches; /* timed; a quarter as many go before, untimed */
+    size_t batches; /* wanted; a quarter as many go before, untimed */
     size_t singles; /* calls timed one by one */
 };
 struct figures measure_run(measure_work work, void *context, const struct measure_plan *plan);

@@ -68,8 +68,7 @@ void shape_pair(struct latency *l) {
         struct figures f = measure_run(do_pairs, &p, &plan);
         check(g);
         latency_add(l, "pair", size_words(sizes[i], words, sizeof words), (double)sizes[i], f, glibc,
-                    (latency_misses(g) - misses) /
-                        (double)(plan.batches * 5 / 4 * plan.batch + plan.singles));
+                    (latency_misses(g) - misses) / f.calls);
     }
     granary_stream_destroy(g, p.stream);
     granary_close(g);
@@ -121,8 +120,7 @@ static void replace_with(struct latency *l, size_t live) {
     double misses = latency_misses(g);
     struct figures f = measure_run(do_replace, &r, &plan);
     check(g);
-    latency_add(l, "replace", "", (double)live, f, glibc,
-                (latency_misses(g) - misses) / (double)(plan.batches * 5 / 4 * plan.batch + plan.singles));
+    latency_add(l, "replace", "", (double)live, f, glibc, (latency_misses(g) - misses) / f.calls);
     for (size_t i = 0; i < live; i++) give(g, r.live[i]);
     granary_stream_destroy(g, r.stream);
     granary_close(g);

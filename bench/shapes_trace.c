@@ -82,38 +82,38 @@ static double held_ratio(granary *g) {
 }
 
 static void measure(struct latency *l, const struct trace *trace, const char *name) {
-    double runs[WARM_RUNS], *samples = measure_take(trace->count, sizeof *samples);
-    const size_t cold_runs = l->quick ? 1 : COLD_RUNS, warm_runs = l->quick ? 1 : WARM_RUNS;
+    double *samples = measure_take(trace->count, sizeof *samples);
+    struct measure_samples runs;
     double glibc = measure_glibc(), misses = 0;
     struct figures f;
     struct replay r;
     size_t calls = 0;
 
-    for (size_t i = 0; i <= cold_runs; i++) {
+    for (measure_begin(&runs, l->quick ? 1 : COLD_RUNS); measure_more(&runs);) {
         open_replay(l, &r, trace);
-        if (i < cold_runs) {
-            runs[i] = run(&r, NULL, NULL);
-        } else {
-            run(&r, samples, &calls);
-            misses = latency_misses(r.g);
-        }
+        measure_sample(&runs, run(&r, NULL, NULL));
         close_replay(&r);
     }
+    open_replay(l, &r, trace);
+    run(&r, samples, &calls);
+    misses = latency_misses(r.g);
+    close_replay(&r);
     f = measure_figures(samples, calls);
-    f.median = measure_median(runs, cold_runs);
+    f.median = measure_end(&runs);
     latency_add(l, "trace_cold", name, (double)trace->count, f, glibc, misses / (double)calls);
 
     glibc = measure_glibc();
     open_replay(l, &r, trace);
     warm_up(&r, l->quick ? 1 : WARMING);
     misses = latency_misses(r.g);
-    for (size_t i = 0; i < warm_runs; i++) runs[i] = run(&r, NULL, NULL);
-    misses = (latency_misses(r.g) - misses) / (double)(warm_runs * calls);
+    for (measure_begin(&runs, l->quick ? 1 : WARM_RUNS); measure_more(&runs);)
+        measure_sample(&runs, run(&r, NULL, NULL));
+    misses = (latency_misses(r.g) - misses) / (double)(runs.count * calls);
     run(&r, samples, &calls);
     const double ratio = held_ratio(r.g);
     close_replay(&r);
     f = measure_figures(samples, calls);
-    f.median = measure_median(runs, warm_runs);
+    f.median = measure_end(&runs);
     latency_add(l, "trace_warm", name, (double)trace->count, f, glibc, misses)->ratio = ratio;
     free(samples);
 }

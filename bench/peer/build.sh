@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds a program against PyTorch: build.sh SOURCE PROGRAM CXX PYTHON CUDA_HOME. Says what is missing.
+# Builds a program against PyTorch: build.sh SOURCE OBJECT PROGRAM CXX PYTHON CUDA_HOME. Says what is missing.
 set -euo pipefail
-source=$1 program=$2 cxx=$3 python=$4 cuda=${5:-}
+source=$1 object=$2 program=$3 cxx=$4 python=$5 cuda=${6:-}
 
 read -r torch abi <<<"$("$python" -c 'import torch, os
 print(os.path.dirname(torch.__file__), int(torch.compiled_with_cxx11_abi()))' 2>/dev/null)"
@@ -25,5 +25,5 @@ if ! ls "$cuda"/lib64/libcudart.so "$cuda"/targets/x86_64-linux/lib/libcudart.so
 fi
 # shellcheck disable=SC2086
 "$cxx" -std=c++17 -O2 -w -pthread -D_GLIBCXX_USE_CXX11_ABI="$abi" -isystem "$torch/include" \
-    -isystem "$torch/include/torch/csrc/api/include" -isystem "$cuda/include" "$source" -o "$program" \
+    -isystem "$torch/include/torch/csrc/api/include" -isystem "$cuda/include" "$source" "$object" -o "$program" \
     -Wl,--no-as-needed $libs -ltorch_cuda -ltorch -ltorch_cpu -lc10 -lc10_cuda $cudart

@@ -175,19 +175,16 @@ static void traces(int count, char **paths) {
     for (int i = 0; i < count; i++) {
         Trace t = read_trace(paths[i]);
         std::vector<void *> blocks(t.most + 1, nullptr);
-        std::vector<double> cold, warm;
-        for (int k = 0; k < 3; k++) {
+        auto fresh = [&] {
+            clear(blocks);
             allocator::emptyCache();
             cudaDeviceSynchronize();
-            cold.push_back(run(t, blocks));
-            clear(blocks);
-        }
-        for (int k = 0; k < 3; k++) {
-            warm.push_back(run(t, blocks));
-            clear(blocks);
-        }
-        rows.add("trace_cold", t.name.c_str(), (double)t.ops.size(), median(cold));
-        rows.add("trace_warm", t.name.c_str(), (double)t.ops.size(), median(warm));
+        };
+        double cold = passes(3, fresh, [&] { return run(t, blocks); });
+        double warm = passes(3, [&] { clear(blocks); }, [&] { return run(t, blocks); });
+        clear(blocks);
+        rows.add("trace_cold", t.name.c_str(), (double)t.ops.size(), cold);
+        rows.add("trace_warm", t.name.c_str(), (double)t.ops.size(), warm);
         allocator::emptyCache();
     }
 }
@@ -252,6 +249,7 @@ int main(int argc, char **argv) {
         std::fprintf(stderr, "peer: no GPU\n");
         return 1;
     }
+    measure_calibrate();
     allocator::init(1);
     for (int i = 0; i < 16; i++) streams.push_back(c10::cuda::getStreamFromPool(false, 0));
     rows = {argv[1], std::fopen(argv[2], "a")};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the programs on PyTorch's allocator share: a clock, medians, and rows of JSON. */
+ * What the programs on PyTorch's allocator share: a clock, medians as bench/measure.h takes them, and rows of JSON. */
 #ifndef BENCH_PEER_TIMING_H
 #define BENCH_PEER_TIMING_H
 
@@ -8,6 +8,10 @@
 #include <cstdio>
 #include <string>
 #include <vector>
+
+extern "C" {
+#include "../measure.h"
+}
 
 static inline double now() { /* nanoseconds */
     using namespace std::chrono;
@@ -20,16 +24,22 @@ static inline double median(std::vector<double> v) {
 }
 
 /* Median over batches of the time of one call of work(). */
-template <class Work> double batches(int count, int batch, Work work) {
-    std::vector<double> v;
-    for (int i = 0; i < count / 4 + 1; i++)
-        for (int k = 0; k < batch; k++) work();
-    for (int i = 0; i < count; i++) {
-        double start = now();
-        for (int k = 0; k < batch; k++) work();
-        v.push_back((now() - start) / batch);
+template <class Work> double batches(size_t count, size_t batch, Work work) {
+    const struct measure_plan plan = {batch, count, 0};
+    auto do_work = [](void *context, size_t n) {
+        for (size_t i = 0; i < n; i++) (*(Work *)context)();
+    };
+    return measure_run(do_work, &work, &plan).median;
+}
+
+/* Median of what work() says, which prepare() goes before. */
+template <class Prepare, class Work> double passes(size_t count, Prepare prepare, Work work) {
+    struct measure_samples samples;
+    for (measure_begin(&samples, count); measure_more(&samples);) {
+        prepare();
+        measure_sample(&samples, work());
     }
-    return median(v);
+    return measure_end(&samples);
 }
 
 /* One line to people on standard output, one JSON object a line to a file. */

@@ -168,12 +168,21 @@ $(shared): $(lib_obj) $(B)/lib.list src/granary.map
 	@ln -sf $(@F) $(B)/libgranary.so.$(SOVERSION)
 	@ln -sf $(@F) $(B)/libgranary.so
 
-torch: $(torch) torch-error ## Build libgranary_torch.so, by which PyTorch runs on granary (needs a C++ compiler).
+# libgranary_torch.so does without the error library: where that cannot be built, it is said and is no failure.
+torch: $(torch) $(torch_files) ## Build libgranary_torch.so, by which PyTorch runs on granary (needs a C++ compiler).
+	@$(have_python); $(build_error) >$(torch_error_log) 2>&1; \
+	case $$? in 0|77) cat $(torch_error_log) >&2; rm $(torch_error_log); exit 0;; esac; \
+	tail -n 1 $(torch_error_log) >&2; \
+	echo "torch: what the compiler said is in $(torch_error_log); make torch-error tries again" >&2; \
+	echo "torch: $(torch) is built and works without it: running out of memory raises RuntimeError, not torch.OutOfMemoryError" >&2
 
-# The same command as a user's. Status 77: there is no PyTorch, and it has said so.
 torch-error: $(torch) $(torch_files) ## Build libgranary_torch_error.so for the PyTorch of PYTHON, where it has one.
-	@command -v '$(firstword $(PYTHON))' >/dev/null || { echo "torch-error: no $(or $(PYTHON),Python): skipped"; exit 0; }; \
-	GRANARY_TORCH_LIBRARY=$(torch) CXX='$(CXX)' CXXFLAGS='$(CXXFLAGS)' $(PYTHON) $(B)/granary_torch.py --build-error-library || test $$? = 77
+	@$(have_python); $(build_error) || test $$? = 77
+
+torch_error_log := $(torch_error:.so=.log)
+have_python = command -v '$(firstword $(PYTHON))' >/dev/null || { echo "torch-error: no $(or $(PYTHON),Python): skipped"; exit 0; }
+# The same command as a user's. Status 77: there is no PyTorch, and it has said so.
+build_error = GRANARY_TORCH_LIBRARY=$(torch) CXX='$(CXX)' CXXFLAGS='$(CXXFLAGS)' $(PYTHON) $(B)/granary_torch.py --build-error-library
 
 # PyTorch brings the C++ library with it; nothing else of C++ is used.
 $(B)/src/adapter/%.o: src/adapter/%.cpp $(B)/flags | $(first)
@@ -404,7 +413,7 @@ torch-check: torch $(B)/test/adapter/throw $(standin)/lib/libc10.so ## Try what 
 	@$(B)/test/adapter/throw
 	@if [ $(V) != release ] && [ $(V) != debug ]; then echo "torch-check: Python cannot load a sanitizer: skipped"; exit 0; fi; \
 	command -v '$(firstword $(PYTHON))' >/dev/null || { echo "torch-check: no $(or $(PYTHON),Python): skipped"; exit 0; }; \
-	export CXX='$(CXX)' PYTHONDONTWRITEBYTECODE=1; \
+	export MAKE='$(MAKE)' CXX='$(CXX)' PYTHONDONTWRITEBYTECODE=1; \
 	$(PYTHON) test/adapter/check.py $(B) && { $(PYTHON) test/adapter/crossing.py $(B) || \
 	    { test $$? = 77 && echo "torch-check: no PyTorch with its headers: whether exceptions cross it is skipped"; }; }
 
@@ -516,7 +525,7 @@ install: all man ## Install headers, libraries, granary.pc, the tool and its pag
 
 # All in one folder, where granary_torch.py finds the rest. The error library is that of `make torch`: who installs may
 # have another Python.
-install-torch: $(torch) $(torch_files) $(if $(wildcard $(torch_error)),,torch-error) ## Install what PyTorch needs, into LIBDIR/granary.
+install-torch: $(torch) $(torch_files) $(if $(wildcard $(torch_error)),,torch) ## Install what PyTorch needs, into LIBDIR/granary.
 	$(INSTALL) -d $(DESTDIR)$(LIBDIR)/granary
 	$(INSTALL) -m 755 $(torch) $(DESTDIR)$(LIBDIR)/granary
 	@if [ -e $(torch_error) ]; then $(INSTALL) -m 755 $(torch_error) $(DESTDIR)$(LIBDIR)/granary; fi

@@ -4,6 +4,7 @@
 import ctypes
 import os
 import pickle
+import shlex
 import shutil
 import subprocess
 import sys
@@ -376,6 +377,48 @@ class RunningOut(Programs):
         with open(ERROR, "rb") as before, open(self.error, "rb") as after:
             self.assertEqual(before.read(), after.read())
         self.assertEqual(sorted(os.listdir(self.stage)), sorted(os.listdir(STAGE.name)))
+
+
+class Make(Programs):
+    """make torch and make torch-error, where the error library does not compile."""
+
+    def setUp(self):
+        super().setUp()
+        self.log = os.path.join(FOLDER, "libgranary_torch_error.log")
+        self.compiler = os.path.join(self.folder.name, "compiler")
+        self.write("compiler", "#!/bin/sh\necho the words of the compiler >&2\nexit 3\n")
+        os.chmod(self.compiler, 0o755)
+        self.addCleanup(lambda: os.path.exists(self.log) and os.remove(self.log))
+
+    def make(self, target):
+        """PYTHON finds the stand-in and a compiler of its own; all else is as it was built."""
+        python = ["env", f"CXX={self.compiler}", f"PYTHONPATH={HERE}{os.pathsep}{self.folder.name}", sys.executable]
+        return subprocess.run([os.environ.get("MAKE", "make"), "V=" + os.path.basename(FOLDER),
+                               "PYTHON=" + shlex.join(python), target], cwd=os.path.join(HERE, "..", ".."),
+                              capture_output=True, text=True, check=False)
+
+    def test_torch_is_made_and_says_what_it_lacks_and_where_the_compilers_words_are(self):
+        done = self.make("torch")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, r"granary_torch: .*/compiler .*torch_error\.cpp.* failed: "
+                                      r"libgranary_torch_error\.so is not built\n")
+        self.assertRegex(done.stderr, r"running out of memory raises RuntimeError, not torch\.OutOfMemoryError\n")
+        self.assertIn(os.path.relpath(self.log, os.path.join(HERE, "..", "..")), done.stderr)
+        self.assertNotIn("the words of the compiler", done.stderr)
+        with open(self.log) as f:
+            self.assertIn("the words of the compiler\n", f.read())
+
+    def test_torch_is_made_without_pytorch_and_says_so(self):
+        self.write("torch.py", "raise ImportError('as if it were not there')\n")
+        done = self.make("torch")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("has no PyTorch (as if it were not there)", done.stderr)
+        self.assertFalse(os.path.exists(self.log))
+
+    def test_torch_error_fails_with_the_compilers_words(self):
+        done = self.make("torch-error")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("the words of the compiler\n", done.stderr)
 
 
 PROGRAM = """

@@ -140,6 +140,7 @@ def _check(status, call):
 
 
 def _device(device):
+    library()  # asking PyTorch for its device begins its own allocator, and there is no way back from that
     import torch
 
     if device is None:
@@ -451,8 +452,8 @@ def _main(words=None, _simulated=False):
     parser.add_argument("--build-error-library", action=_BuildErrorLibrary, nargs=0,
                         help=f"builds {_ERROR} for this PyTorch, by which running out of memory raises "
                              "torch.OutOfMemoryError; needs a C++ compiler")
-    parser.add_argument("program", help=argparse.SUPPRESS)
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    parser.add_argument("program", metavar="SCRIPT or MODULE", help=argparse.SUPPRESS)
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS).required = False
     given = parser.parse_args(words)
     if not given.module and not os.path.exists(given.program):
         parser.error(f"there is no file {given.program}")

@@ -202,9 +202,12 @@ class Case(unittest.TestCase):
         with self.assertRaisesRegex(FileNotFoundError, "/no/such.so"):
             self.g.enable(path="/no/such.so")
 
-    def test_nothing_works_before_it_is_enabled(self):
-        with self.assertRaisesRegex(RuntimeError, "enable"):
-            self.g.memory_stats(0)
+    def test_nothing_works_before_it_is_enabled_and_it_can_be_enabled_still(self):
+        self.torch.cuda.current_device = lambda: self.fail("PyTorch's own allocator begins")
+        for call in (self.g.memory_stats, self.g.memory_summary, self.g.reset_peak_memory_stats, self.g.empty_cache,
+                     self.g.record_history, self.g.explain, lambda: self.g.snapshot("s.pickle")):
+            with self.assertRaisesRegex(RuntimeError, r"call enable\(\) first"):
+                call()
 
 
 class Programs(unittest.TestCase):
@@ -279,7 +282,8 @@ class Program(Programs):
 
     def test_wrong_use_is_said_before_anything_runs(self):
         for words, wrong in (
-            ((), "program"),
+            ((), "required: SCRIPT or MODULE\n"),
+            (("-m",), "required: SCRIPT or MODULE\n"),
             (("no-such.py",), "no file no-such.py"),
             (("--fast", "job/train.py"), "--fast"),
             (("--conf", "reclaim:perhaps", "job/train.py"), "column 9: 'perhaps'"),

@@ -53,7 +53,8 @@ static void print_json(const struct snapshot *s, const struct snapshot_device *d
     fputs("}\n", stdout);
 }
 
-static int summarize(const char *path, bool json, bool abbreviated, struct problem *problem) {
+/* named: the table says of which device it is, but not of which file. */
+static int summarize(const char *path, bool json, bool abbreviated, bool named, struct problem *problem) {
     char text[GRANARY_SUMMARY_ROOM];
     struct snapshot s;
     int rc = 0;
@@ -62,6 +63,7 @@ static int summarize(const char *path, bool json, bool abbreviated, struct probl
         problem_set(problem, "%s: the snapshot is empty: no segments, no history", path);
         rc = wrong(problem);
     }
+    if (rc == 0 && named && !json) printf("%s:\n", path);
     for (size_t i = 0; i < s.device_count && rc == 0; i++) {
         struct granary_stats figures;
         struct granary_split_stats split;
@@ -103,6 +105,6 @@ int cmd_summary(int argc, char **argv) {
         return wrong(&problem);
     }
     for (int i = optind; i < argc && rc == TOOL_FINE; i++)
-        rc = summarize(argv[i], json, abbreviated, &problem);
+        rc = summarize(argv[i], json, abbreviated, argc - optind > 1, &problem);
     return rc;
 }

@@ -182,7 +182,7 @@ static int read_comment(struct reader *r) {
 }
 
 static int read_line(struct reader *r) {
-    char what[64];
+    char what[96];
     const char *letter;
     skip_blanks(r);
     if (r->at < r->end && *r->at == '#') return read_comment(r);
@@ -198,7 +198,9 @@ static int read_line(struct reader *r) {
     while (!is_end(r) && *r->at > ' ') r->at++;
     if (*letter < ' ' || *letter > '~')
         return fail(r, letter, "this is neither a snapshot nor a trace, whose operations are a, r, f");
-    snprintf(what, sizeof what, "unknown operation \"%.*s\": there are a, r, f",
+    snprintf(what, sizeof what,
+             r->trace->count > 0 ? "unknown operation \"%.*s\": there are a, r, f"
+                                 : "this is neither a snapshot nor a trace: \"%.*s\" is none of its a, r, f",
              r->at - letter > 12 ? 12 : (int)(r->at - letter), letter);
     return fail(r, letter, what);
 }

@@ -95,6 +95,11 @@ expect 2 'Is a directory' replay --driver sim .
 "$tool" replay --driver sim good.trace >/dev/full 2>err
 [ $? = 2 ] && passed=$((passed + 1)) || { echo "tool: a full disk is not noticed" >&2; failed=$((failed + 1)); }
 
+# Of several tables each is named.
+"$tool" summary good.trace big.trace >out
+[ "$(grep -c '^[a-z]*\.trace:$' out)" = 2 ] && [ "$(head -n 1 out)" = good.trace: ] && passed=$((passed + 1)) ||
+    { echo "tool: which table is of which file is not said" >&2; failed=$((failed + 1)); }
+
 # Nothing that is opened takes the place of a stream that is closed.
 "$tool" replay --driver sim --json --series curve good.trace >&- 2>err
 [ $? = 2 ] && ! grep -q trace\" curve && passed=$((passed + 1)) ||
@@ -104,6 +109,7 @@ refuse '' 'bad\.trace: it is empty$'
 refuse '# nothing\n\n' 'bad\.trace: there is no operation'
 refuse '\001\002\003' 'bad\.trace:1:1: this is neither a snapshot nor a trace'
 refuse '\200\002}q' 'bad\.trace: byte 3: BINPUT needs 1 bytes and the file has 0 more'
+refuse 'PK\003\004' 'bad\.trace:1:1: this is neither a snapshot nor a trace: "PK" is none'
 refuse 'a 1 512\n' 'bad\.trace:1:8: the stream.s number is missing'
 refuse 'a 1 5x2 0\n' 'bad\.trace:1:6: the size must be a whole number'
 refuse 'a 1 -5 0\n' 'bad\.trace:1:5: the size must be a whole number'

@@ -91,8 +91,9 @@ START_TEST(mistakes_are_told_with_line_and_column) {
     refused("a 1 5 0\nf 1\nf 1\n", "t:3:3: block 1 was freed before, in line 2");
     refused("a 1 5 0\nr 1\nr 1\n", "t:3:3: block 1 was freed before, in line 2");
     refused("a 1 5 0\nf 1\nr 1\n", "t:3:3: block 1 was freed before, in line 2");
-    refused("alloc 1 5 0\n", "t:1:1: unknown operation \"alloc\": there are a, r, f");
-    refused("\n  u 1 5\n", "t:2:3: unknown operation \"u\": there are a, r, f");
+    refused("a 1 5 0\nalloc 2 5 0\n", "t:2:1: unknown operation \"alloc\": there are a, r, f");
+    refused("a 1 5 0\n\n  u 1 5\n", "t:3:3: unknown operation \"u\": there are a, r, f");
+    refused("PK\x03\x04\n", "t:1:1: this is neither a snapshot nor a trace: \"PK\" is none of its a, r, f");
     refused("\x01\x02\n", "t:1:1: this is neither a snapshot nor a trace, whose operations are a, r, f");
     refused("\x80\x02}", "t: this is a pickle, and here only traces are read");
     refused("# granary trace 2: x\na 1 5 0\n",

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <granary/options.h>
+
 #include "tool/arguments.h"
 #include "tool/print.h"
 #include "tool/replay.h"
@@ -49,7 +51,8 @@ void cmd_replay_help(void) {
         "  that a free was requested while another stream still used the block; lines with # are comments.\n"
         "  Options are taken from --conf only, not from the environment. ns/op is the time of a call of\n"
         "  alloc or free, in a cold pass on a fresh handle and in a warm one after everything was freed.\n"
-        "  A run ends at the first allocation that fails; oom_at is the index of that operation, from 0.\n",
+        "  A run ends at the first allocation that fails; oom_at is the index of that operation, from 0. Why\n"
+        "  it failed stands below the table, and what in --conf has no effect.\n",
         stdout);
 }
 
@@ -139,6 +142,38 @@ static void add_row(struct table *table, const struct replay_result *r) {
         table_put(table, "-");
 }
 
+/* Why a run ended early. */
+static void add_reason(struct table *table, const struct replay_result *r) {
+    char name[96];
+    table_put(table, "  %s", short_name(r->trace, name, sizeof name));
+    table_put(table, "%s", r->conf[0] != 0 ? r->conf : "(default)");
+    table_put(table, "op %zu: %s", r->oom_at, r->oom_text);
+}
+
+/* What a run does not show: settings of --conf that have no effect, or more than one may think. */
+static void print_warnings(const struct arguments *a) {
+    char text[512];
+    bool any = false;
+    for (size_t c = 0; c < a->conf_count; c++) {
+        struct granary_options options;
+        granary_options_init(&options);
+        if (granary_options_parse(&options, a->confs[c], NULL, NULL) != GRANARY_OK) continue;
+        for (size_t i = 0; granary_options_warning(&options, i, text, sizeof text) == GRANARY_OK; i++) {
+            printf("%s  %s: %s\n", any ? "" : "\nwarnings:\n", a->confs[c], text);
+            any = true;
+        }
+    }
+}
+
+static void print_tables(const struct arguments *a, struct table *results, struct table *reasons) {
+    if (a->json || results->rows == 1) results->rows = reasons->rows = 0;
+    const bool any = results->rows > 0;
+    table_print(results, stdout, 3);
+    if (reasons->rows > 0) putchar('\n');
+    table_print(reasons, stdout, 3);
+    if (any) print_warnings(a);
+}
+
 static int write_series(const struct trace *trace, const struct replay_setup *setup, FILE *to,
                         struct problem *problem) {
     static struct replay_point points[SERIES_POINTS];
@@ -154,10 +189,11 @@ static int write_series(const struct trace *trace, const struct replay_setup *se
 static int replay_all(const struct arguments *a, const struct trace *traces, FILE *series) {
     struct replay_setup setup = a->setup;
     struct problem problem;
-    struct table table;
+    struct table table, reasons;
     int rc = TOOL_FINE;
 
     setup.driver = replay_resolve(setup.driver);
+    table_init(&reasons, 3);
     table_init(&table, COLUMNS);
     for (size_t i = 0; i < COLUMNS; i++) table_put(&table, "%s", headings[i]);
     table_rule(&table);
@@ -177,11 +213,11 @@ static int replay_all(const struct arguments *a, const struct trace *traces, FIL
                 fflush(stdout);
             } else {
                 add_row(&table, &result);
+                if (result.out_of_memory) add_reason(&reasons, &result);
             }
         }
     }
-    if (a->json || table.rows == 1) table.rows = 0;
-    table_print(&table, stdout, 3);
+    print_tables(a, &table, &reasons);
     return rc;
 }
 

@@ -8,7 +8,7 @@
 
 #include "tool/replay.h"
 
-enum { TABLE_COLUMNS = 24, TABLE_CELL = 160 };
+enum { TABLE_COLUMNS = 24, TABLE_CELL = 256 };
 
 /* A growing table of strings. The first row is the heading. */
 struct table {

@@ -79,6 +79,11 @@ static bool is_too_small(const struct explain *x) {
            !(x->snapshot->from_trace && x->best >= 0);
 }
 
+/* The job failed with less than the card that is asked about. */
+static bool is_larger(const struct explain *x) {
+    return x->failed && x->card.source == WHATIF_ASKED && x->card.guess > x->card.had;
+}
+
 static void print_verdict(const struct explain *x, FILE *to) {
     char place[PLACE];
     fprintf(to, "%s: %s", x->snapshot->path, explain_kind_name(x->kind));
@@ -125,7 +130,10 @@ static void print_card(const struct explain *x, FILE *to) {
     const struct whatif_card *c = &x->card;
     switch (c->source) {
     case WHATIF_UNKNOWN: return;
-    case WHATIF_ASKED: row(to, "card", "%s, as --memory says", SIZE(c->guess)); return;
+    case WHATIF_ASKED:
+        row(to, "card", "%s, as --memory says", SIZE(c->guess));
+        if (is_larger(x)) row(to, "", "the process had %s at most where it failed", SIZE(c->had));
+        return;
     case WHATIF_LIMIT:
         row(to, "card", "%s for this process, by its limit and what others held", SIZE(c->guess));
         return;
@@ -287,7 +295,10 @@ static void print_advice(const struct explain *x, FILE *to) {
     case EXPLAIN_STRANDED:
     case EXPLAIN_FRAGMENTATION:
         if (best != NULL) break;
-        if (x->own.smallest == 0 || x->own.fits)
+        if (is_larger(x) && x->own.fits)
+            row(to, "advice",
+                "nothing has to be set on this card: what there is of the history fits as it is");
+        else if (x->own.smallest == 0 || x->own.fits)
             row(to, "advice",
                 "record a longer history: what there is of it does not fail when it is replayed");
         else

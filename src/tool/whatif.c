@@ -24,23 +24,10 @@ static uint64_t lower(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }
 
-void whatif_card(const struct snapshot *snapshot, const struct snapshot_device *device, size_t oom,
-                 uint64_t asked, struct whatif_card *out) {
-    uint64_t reserved = device->reserved_before, most = reserved, segment;
-    *out = (struct whatif_card){.source = WHATIF_UNKNOWN};
-    for (size_t i = 0; i < oom && i < device->entry_count; i++) {
-        if (device->entries[i].action == SNAPSHOT_SEGMENT) reserved += device->entries[i].size;
-        if (device->entries[i].action == SNAPSHOT_UNSEGMENT) reserved -= device->entries[i].size;
-        if (reserved > most) most = reserved;
-    }
-    if (oom < device->entry_count) out->device_free = device->entries[oom].device_free;
-    if (asked != 0) {
-        out->source = WHATIF_ASKED;
-        out->low = out->high = out->guess = asked;
-        return;
-    }
-    if (oom >= device->entry_count) return;
-    segment = segment_for(device->entries[oom].size, snapshot->expandable);
+/* The card by what the history says of its failure. reserved: then; most: ever. */
+static void find_card(const struct snapshot *snapshot, uint64_t request, uint64_t reserved, uint64_t most,
+                      struct whatif_card *out) {
+    const uint64_t segment = segment_for(request, snapshot->expandable);
     if (snapshot->own && lower(snapshot->limit_bytes, snapshot->total_bytes) > 0) {
         out->source = WHATIF_LIMIT;
         out->high = lower(snapshot->limit_bytes, snapshot->total_bytes);
@@ -58,6 +45,25 @@ void whatif_card(const struct snapshot *snapshot, const struct snapshot_device *
     }
     out->guess = out->low + (out->high - out->low) / 2;
     if (out->source == WHATIF_BOUNDS) out->guess = lower(whole(out->guess), out->high);
+}
+
+void whatif_card(const struct snapshot *snapshot, const struct snapshot_device *device, size_t oom,
+                 uint64_t asked, struct whatif_card *out) {
+    uint64_t reserved = device->reserved_before, most = reserved;
+    *out = (struct whatif_card){.source = WHATIF_UNKNOWN};
+    for (size_t i = 0; i < oom && i < device->entry_count; i++) {
+        if (device->entries[i].action == SNAPSHOT_SEGMENT) reserved += device->entries[i].size;
+        if (device->entries[i].action == SNAPSHOT_UNSEGMENT) reserved -= device->entries[i].size;
+        if (reserved > most) most = reserved;
+    }
+    if (oom < device->entry_count) {
+        out->device_free = device->entries[oom].device_free;
+        find_card(snapshot, device->entries[oom].size, reserved, most, out);
+        out->had = out->high;
+    }
+    if (asked == 0) return;
+    out->source = WHATIF_ASKED;
+    out->low = out->high = out->guess = asked;
 }
 
 const char *whatif_settings(const struct snapshot *snapshot, char *buffer, size_t room) {

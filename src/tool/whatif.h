@@ -29,6 +29,7 @@ enum whatif_source {
 struct whatif_card {
     enum whatif_source source;
     uint64_t low, high, guess;
+    uint64_t had;         /* what the process had at most where it failed, whoever asks; 0: it did not */
     uint64_t device_free; /* as the driver said at the failure */
 };
 

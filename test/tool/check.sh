@@ -164,6 +164,10 @@ expect 0 'nothing wrong, but it does not fit on a card of 20.20 GiB$' explain --
 expect 0 'advice +set GRANARY_CONF=expandable_segments:True,extent_mb:2; ' explain --memory 20.2GiB "$golden/gpt_varlen.pickle.gz"
 expect 0 'PyTorch itself has no such setting$' explain --memory 20.2GiB "$golden/gpt_varlen.pickle.gz"
 expect 1 ': peak: ' explain --memory 10162MiB "$fragmented"
+# Whether a job that failed would fit a larger card.
+expect 1 'card +80.00 GiB, as --memory says$' explain --memory 80GiB "$fragmented"
+expect 1 '^ +the process had 10.86 GiB at most where it failed$' explain --memory 80GiB "$fragmented"
+expect 1 'advice +nothing has to be set on this card' explain --memory 80GiB "$fragmented"
 expect 1 ': leak: what is allocated at train/oomjobs.py:12 \(step\), in modeling_gpt2.py:307 \(forward\) only grows$' \
     explain "$leaking"
 expect 1 'grows +156.0 MiB in 13 blocks in 1.0[0-9] s' explain "$leaking"

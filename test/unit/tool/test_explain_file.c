@@ -157,6 +157,7 @@ START_TEST(a_limit_of_the_process_is_only_bounded) {
     ck_assert_int_eq(x.card.source, WHATIF_ASKED);
     ck_assert_uint_eq(x.card.low, 700 * MIB);
     ck_assert_uint_eq(x.card.high, 700 * MIB);
+    ck_assert_uint_eq(x.card.had, 740 * MIB - 1);
 }
 END_TEST
 

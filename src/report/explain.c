@@ -162,8 +162,8 @@ static void say_stream(const struct text *t, granary_stream stream) {
 static void say_holders(const struct text *t, const struct granary_shortfall *s) {
     size_t shown = gr_min(s->stream_count, 3);
     for (size_t i = 0; i < GR_COUNT(s->holders) && s->holders[i].bytes > 0; i++)
-        say(t, "  %.*s holds %s in %zu blocks\n", (int)sizeof(s->holders[i].name) - 1, s->holders[i].name,
-            SIZE(s->holders[i].bytes), s->holders[i].blocks);
+        say(t, "  %.*s holds %s in %zu block%s\n", (int)sizeof(s->holders[i].name) - 1, s->holders[i].name,
+            SIZE(s->holders[i].bytes), s->holders[i].blocks, s->holders[i].blocks == 1 ? "" : "s");
     for (size_t i = 0; i < shown; i++) {
         const struct granary_shortfall_stream *row = &s->streams[i];
         say(t, "  ");
@@ -172,7 +172,8 @@ static void say_holders(const struct text *t, const struct granary_shortfall *s)
         if (row->pending_bytes > 0) say(t, ", %s wait for it", SIZE(row->pending_bytes));
         say(t, "\n");
     }
-    if (s->stream_count > shown) say(t, "  and %zu more streams\n", s->stream_count - shown);
+    size_t more = s->stream_count - shown;
+    if (more > 0) say(t, "  and %zu more stream%s\n", more, more == 1 ? "" : "s");
 }
 
 static void say_rungs(const struct text *t, const struct granary_shortfall *s) {

@@ -31,8 +31,10 @@ static void name_stack(struct gr_frames *frames, uint32_t number, struct granary
     size_t count = gr_frames_of(frames, number, frame);
     for (size_t i = 0; i < gr_min(count, FRAMES_NAMED); i++) {
         const char *slash = strrchr(frame[i].file, '/');
-        gr_text_add(out->name, sizeof(out->name), "%s%s (%s:%d)", i > 0 ? " < " : "", frame[i].name,
-                    slash ? slash + 1 : frame[i].file, frame[i].line);
+        gr_text_add(out->name, sizeof(out->name), "%s%s (%s", i > 0 ? " < " : "", frame[i].name,
+                    slash ? slash + 1 : frame[i].file);
+        if (frame[i].line > 0) gr_text_add(out->name, sizeof(out->name), ":%d", frame[i].line);
+        gr_text_add(out->name, sizeof(out->name), ")");
     }
 }
 

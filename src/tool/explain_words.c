@@ -51,9 +51,11 @@ static const char *place_text(const struct snapshot *s, uint32_t stack, uint64_t
         snapshot_line_text(s, stack, buffer, PLACE);
     }
     used = strlen(buffer);
-    if (inner != NULL && inner != line && inner->file[0] != 0)
-        snprintf(buffer + used, PLACE - used, ", in %s:%" PRIu64 " (%s)", base_of(inner->file), inner->line,
-                 inner->name);
+    if (inner != NULL && inner != line && inner->file[0] != 0) {
+        char text[PLACE];
+        snprintf(buffer + used, PLACE - used, ", in %s",
+                 snapshot_frame_text(base_of(inner->file), inner, text, sizeof text));
+    }
     used = strlen(buffer);
     if (note != NULL) snprintf(buffer + used, PLACE - used, " \"%s\"", note);
     return buffer;
@@ -172,8 +174,9 @@ static void print_moment(const struct explain *x, FILE *to) {
     else
         row(to, "memory", "%s live, %s pending", SIZE(x->live), SIZE(x->pending));
     if (!x->failed || x->reserved == 0) return;
-    row(to, "free", "%s where it was asked for: %zu pieces, the largest %s, in %zu of %zu segments",
-        SIZE(x->free), x->pieces, SIZE(x->largest), x->partly, x->segments);
+    row(to, "free", "%s where it was asked for: %zu piece%s, the largest %s, in %zu of %zu segment%s",
+        SIZE(x->free), x->pieces, x->pieces == 1 ? "" : "s", SIZE(x->largest), x->partly, x->segments,
+        x->segments == 1 ? "" : "s");
     if (x->free_class + x->free_streams + x->free_private > 0)
         row(to, "", "%s among blocks of the other class, %s on other streams, %s in other pools",
             SIZE(x->free_class), SIZE(x->free_streams), SIZE(x->free_private));

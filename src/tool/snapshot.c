@@ -183,11 +183,18 @@ const struct snapshot_frame *snapshot_line(const struct snapshot *snapshot, uint
     return native != NULL ? native : first;
 }
 
+const char *snapshot_frame_text(const char *file, const struct snapshot_frame *frame, char *buffer,
+                                size_t room) {
+    if (frame->line > 0)
+        snprintf(buffer, room, "%s:%llu (%s)", file, (unsigned long long)frame->line, frame->name);
+    else
+        snprintf(buffer, room, "%s (%s)", file, frame->name);
+    return buffer;
+}
+
 const char *snapshot_line_text(const struct snapshot *snapshot, uint32_t stack, char *buffer, size_t room) {
     const struct snapshot_frame *frame = snapshot_line(snapshot, stack);
-    if (frame == NULL)
-        snprintf(buffer, room, "stack not recorded");
-    else
-        snprintf(buffer, room, "%s:%llu (%s)", frame->file, (unsigned long long)frame->line, frame->name);
+    if (frame != NULL) return snapshot_frame_text(frame->file, frame, buffer, room);
+    snprintf(buffer, room, "stack not recorded");
     return buffer;
 }

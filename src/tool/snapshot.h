@@ -175,7 +175,10 @@ const struct snapshot_device *snapshot_main_device(const struct snapshot *snapsh
  * object; else the innermost with a file; else NULL. */
 const struct snapshot_frame *snapshot_line(const struct snapshot *snapshot, uint32_t stack);
 
-/* "file:line (function)" of snapshot_line, or "stack not recorded". Returns buffer. */
+/* "file:line (function)", the line where it is known. Returns buffer. */
+const char *snapshot_frame_text(const char *file, const struct snapshot_frame *frame, char *buffer,
+                                size_t room);
+/* The same of snapshot_line, or "stack not recorded". */
 const char *snapshot_line_text(const struct snapshot *snapshot, uint32_t stack, char *buffer, size_t room);
 
 /* Memory as it was just before an entry (entry_count: the end). Segments in rising order, tiled by

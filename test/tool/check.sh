@@ -218,6 +218,9 @@ snapshot "$full" '[0,0]' "$all" "$(entry oom 0 17592186044416 ',"device_free":10
 expect 1 'peak: what is live and the request are 16384.10 GiB' explain job.json
 expect 1 'most of it is the request$' explain job.json
 expect 0 '"kind":"peak","failed":true' report job.json
+# A line that is not known is left out.
+snapshot "$full" '[0,0]' "$all" "$(entry oom 0 512 ',"device_free":0,"frames":[{"name":"+0x12","filename":"/lib/libc.so","line":0},{"name":"main","filename":"job","line":0}]')"
+expect 1 'failed +512 B at job \(main\), in libc.so \(\+0x12\)$' explain job.json
 # Where a private pool asked, its own memory is what counts.
 snapshot "$half" '[0,1]' "$(entry alloc 4096 52428800 ',"pool_id":[0,1]')" \
     "$(entry oom 0 104857600 ',"device_free":1048576,"pool_id":[0,1]')"

@@ -156,14 +156,15 @@ const model = (() => {
     name: m.strings[m.doc.frames[3 * f]], file: m.strings[m.doc.frames[3 * f + 1]], line: m.doc.frames[3 * f + 2],
   });
   const shortFile = (file) => file.split("/").slice(-2).join("/");
-  const frameName = (f) => f.file ? `${shortFile(f.file)}:${f.line} ${f.name}` : f.name || "unknown";
+  const place = (file, line) => line > 0 ? `${file}:${line}` : file; /* a line that is not known is 0 */
+  const frameName = (f) => f.file ? `${place(shortFile(f.file), f.line)} ${f.name}` : f.name || "unknown";
 
   /* A stack in few words: the line that its reader can change, and what it called in the end. */
   function stackName(m, stack) {
     const frames = m.doc.stacks[stack], own = m.doc.lines[stack];
     if (frames.length === 0) return "stack not recorded";
     const inner = frame(m, frames[0]);
-    return frames[0] === own ? frameName(inner) : `${frameName(frame(m, own))} → ${inner.name} ${inner.file.split("/").pop()}:${inner.line}`;
+    return frames[0] === own ? frameName(inner) : `${frameName(frame(m, own))} → ${inner.name} ${place(inner.file.split("/").pop(), inner.line)}`;
   }
 
   const groupings = {
@@ -312,5 +313,5 @@ const model = (() => {
   }
 
   return {NEVER, BEFORE, SMALL, EXPANDABLE, LIVE, PENDING, FREE, ALLOC, REQUEST, COMPLETE, MAP, UNMAP, OOM,
-          read, frame, frameName, groupings, useful, alive, holders, segments, shares, pins, returnable};
+          read, frame, frameName, place, groupings, useful, alive, holders, segments, shares, pins, returnable};
 })();

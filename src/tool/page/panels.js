@@ -19,7 +19,7 @@ const panels = (() => {
     return el("ol", {class: "stack"}, frames.map((f) => {
       const {name, file, line} = model.frame(m, f);
       return el("li", {class: f === own ? "own" : null, title: file},
-        el("b", {}, name || "?"), " ", el("span", {}, file ? `${file.split(/(?:site|dist)-packages\//).pop()}:${line}` : ""));
+        el("b", {}, name || "?"), " ", el("span", {}, file ? model.place(file.split(/(?:site|dist)-packages\//).pop(), line) : ""));
     }));
   }
 
@@ -49,7 +49,7 @@ const panels = (() => {
         `${m.end[i] >= m.entries ? "the end" : `event ${text.count(m.end[i])}`}${m.request[i] < e ? "; waits for another stream" : ""}${m.doc.tags[m.tag[i]] ? `; ${m.doc.tags[m.tag[i]]}` : ""}`),
       el("ol", {class: "stack"}, shown.map((f) => {
         const {name, file, line} = model.frame(m, f);
-        return el("li", {class: f === m.doc.lines[m.stack[i]] ? "own" : null}, el("b", {}, name || "?"), " ", file ? `${file.split("/").slice(-2).join("/")}:${line}` : "");
+        return el("li", {class: f === m.doc.lines[m.stack[i]] ? "own" : null}, el("b", {}, name || "?"), " ", file ? model.place(file.split("/").slice(-2).join("/"), line) : "");
       }), frames.length > shown.length ? el("li", {}, `and ${frames.length - shown.length} more`) : null),
     ];
   }

@@ -156,17 +156,19 @@ START_TEST(holders_and_streams_are_named_the_largest_first) {
     struct granary_shortfall s = facts();
     s.free_same_pool_bytes = 10 * GR_GIB;
     s.holders[0] = (struct granary_holder){.name = "optimizer", .bytes = 6 * GR_GIB, .blocks = 3};
-    s.holders[1] = (struct granary_holder){.name = "weights", .bytes = 4 * GR_GIB, .blocks = 2};
+    s.holders[1] = (struct granary_holder){.name = "weights", .bytes = 4 * GR_GIB, .blocks = 1};
     s.stream_count = 5;
     for (size_t i = 0; i < 5; i++)
         s.streams[i] = (struct granary_shortfall_stream){
             .stream = (granary_stream)(i + 1), .live_bytes = (5 - i) * GR_GIB, .pending_bytes = i * GR_MIB};
     const char *all = explain(&s), *first = strstr(all, "optimizer holds 6.00 GiB in 3 blocks");
-    ck_assert_msg(first && strstr(first, "weights holds 4.00 GiB"), "%s", all);
+    ck_assert_msg(first && strstr(first, "weights holds 4.00 GiB in 1 block\n"), "%s", all);
     ck_assert(strstr(all, "the default stream: 5.00 GiB live") != NULL);
     ck_assert(strstr(all, "stream 0x2: 4.00 GiB live, 0 B free, 1.00 MiB wait for it") != NULL);
     ck_assert(strstr(all, "and 2 more streams") != NULL);
     ck_assert(strstr(all, "Tried: the pool, the driver.") != NULL);
+    s.stream_count = 4;
+    ck_assert(says(&s, "and 1 more stream\n"));
 }
 END_TEST
 

@@ -11,7 +11,7 @@
 
 #include "tool/escape.h"
 
-enum { FOLD_LEAST = 24 }; /* a column that would be narrower is left alone */
+enum { FOLD_LEAST = 24, FOLD_INDENT = 4 }; /* a column that would be narrower goes to lines of its own */
 
 void table_init(struct table *t, size_t columns) {
     *t = (struct table){.columns = columns};
@@ -76,6 +76,7 @@ static void put_folded(FILE *to, const char *text, size_t indent, size_t room) {
 void table_print(struct table *t, FILE *to, size_t left) {
     size_t width[TABLE_COLUMNS] = {0}, sum = 0;
     size_t last, room = SIZE_MAX; /* where the last column begins, and how wide it may be */
+    bool below = false;           /* it has lines of its own */
     for (size_t c = 0; c < t->columns; c++) {
         for (size_t r = 0; r < t->rows; r++) {
             size_t w = width_of(t->cells[r * t->columns + c]);
@@ -84,7 +85,9 @@ void table_print(struct table *t, FILE *to, size_t left) {
         sum += width[c] + (c > 0 ? 2 : 0);
     }
     last = sum - width[t->columns - 1];
-    if (t->fold >= last + FOLD_LEAST && t->fold < sum) {
+    if (t->fold > 2 * FOLD_LEAST && t->fold < sum) {
+        below = t->fold < last + FOLD_LEAST;
+        if (below) last = FOLD_INDENT;
         room = t->fold - last;
         sum = t->fold;
     }
@@ -95,6 +98,10 @@ void table_print(struct table *t, FILE *to, size_t left) {
             size_t pad = width[c] - width_of(cell);
             if (c > 0) owed += 2;
             if (c >= left) owed += pad;
+            if (below && c > 0 && c + 1 == t->columns && *cell != 0) {
+                fputc('\n', to);
+                owed = FOLD_INDENT;
+            }
             if (*cell != 0) {
                 fprintf(to, "%*s", (int)owed, "");
                 put_folded(to, cell, last, c + 1 == t->columns ? room : SIZE_MAX);

@@ -23,7 +23,7 @@ void table_init(struct table *t, size_t columns);
 __attribute__((format(printf, 2, 3))) void table_put(struct table *t, const char *format, ...);
 /* A line under the last row. */
 void table_rule(struct table *t);
-/* Words of the last column go to lines of their own where the terminal behind `to` ends, when there is
+/* Words of the last column go to further lines where the terminal behind `to` ends, when there is
  * one. */
 void table_fold(struct table *t, FILE *to);
 /* The first `left` columns stand to the left, the others to the right. Frees the table. */

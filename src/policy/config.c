@@ -55,8 +55,17 @@ static int refuse_key(const struct gr_reader *r, struct gr_span key) {
         least = far;
         nearest = &gr_options[i];
     }
-    return gr_value_refuse(r, key, "is no option%s%s%s; there are: %s", nearest ? "; " : "",
-                           nearest ? nearest->key : "", nearest ? " is near" : "", known_keys + 2);
+    if (nearest != NULL)
+        return gr_value_refuse(r, key, "is no option; %s is near, `granary options` lists all", nearest->key);
+    return gr_value_refuse(r, key, "is no option; there are: %s", known_keys + 2);
+}
+
+/* KEY=VALUE: the key, or NULL. */
+static const struct gr_option *key_before_equals(struct gr_span entry) {
+    const char *equals = memchr(entry.at, '=', entry.len);
+    if (equals == NULL) return NULL;
+    struct gr_span key = gr_value_trim((struct gr_span){entry.at, (size_t)(equals - entry.at)});
+    return gr_option_find(key.at, key.len);
 }
 
 /* ---- entries ---------------------------------------------------------------------------------- */
@@ -76,7 +85,12 @@ static int read_entry(struct gr_reader *r, struct gr_span entry) {
     if (key.len == 0) return gr_value_refuse(r, entry, "has no key in front of the colon");
 
     const struct gr_option *option = gr_option_find(key.at, key.len);
-    if (option == NULL) return r->lenient ? skip_key(r, key) : refuse_key(r, key);
+    if (option == NULL && r->lenient) return skip_key(r, key);
+    if (option == NULL) {
+        const struct gr_option *meant = key_before_equals(entry);
+        return meant ? gr_value_refuse(r, entry, "has no colon behind its key; write %s:VALUE", meant->key)
+                     : refuse_key(r, key);
+    }
     if (r->changing && !option->changeable)
         return gr_value_refuse(r, key, "is fixed when a handle is opened; set it before");
 

@@ -229,6 +229,7 @@ START_TEST(a_key_that_is_nearly_right_is_answered_with_the_right_one) {
     for (size_t i = 0; i < GR_COUNT(rows); i++) {
         ck_assert_int_eq(strict(rows[i][0]), GRANARY_OPTION);
         ck_assert_msg(strstr(error.text, rows[i][1]) != NULL, "%s", error.text);
+        ck_assert_ptr_null(strstr(error.text, "there are"));
     }
     ck_assert_int_eq(strict("granary:1"), GRANARY_OPTION);
     ck_assert_ptr_null(strstr(error.text, "is near"));
@@ -303,7 +304,10 @@ START_TEST(malformed_strings_are_refused_at_the_token) {
     check_refused("x:256:1],memory_limit:1K", true, 1, "x:256:1]", "not opened");
     check_refused("memory_limit:1K,expandable_segments:True:False", false, 37, "True:False", "True or False");
     check_refused("expandable_segments:[True]", false, 21, "[True]", "True or False");
-    check_refused("expandable_segments=True", false, 1, "expandable_segments=True", "is no option");
+    check_refused("expandable_segments=True", false, 1, "expandable_segments=True",
+                  "has no colon behind its key; write expandable_segments:VALUE");
+    check_refused("memory_limit:1K, reclaim = off", false, 18, "reclaim = off", "write reclaim:VALUE");
+    check_refused("expandable=True", false, 1, "expandable=True", "is no option");
 }
 END_TEST
 

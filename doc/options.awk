@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The table of options (src/policy/options.def), as the preprocessor gives it with the macros of the Makefile:
 # records "@@kind@key@values@default@when@sentence". Writes
-#   -v format=keys     the keys, one a line, with their kind
+#   -v format=keys     the keys, one a line, with their kind, and "fixed" when they are fixed at opening
 #   -v format=man      a section of the manual page for each kind, in the place of the line .OPTIONS of the
 #                      file that follows
 BEGIN { RS = "@@"; FS = "@" }
@@ -24,7 +24,7 @@ NF > 1 {
     key = text($2)
     gsub(/ /, "", kind)
     gsub(/ /, "", key)
-    if (format == "keys") print key, kind
+    if (format == "keys") print key, kind, kind == "option" && text($3) ~ /OPEN/ ? "fixed" : ""
     if (kind == "alias") {
         other = text($3)
         gsub(/ /, "", other)

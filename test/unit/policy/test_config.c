@@ -206,7 +206,8 @@ START_TEST(split_sizes_below_the_segment_size_are_refused_wherever_the_string_na
 END_TEST
 
 START_TEST(an_update_refuses_what_is_fixed_at_opening) {
-    static const char *const keys[] = {"strict", "rdma_capable", "capture_marker", "no_caching"};
+    static const char *const keys[] = {"strict",     "rdma_capable", "capture_marker", "no_caching",
+                                       "trim_above", "history",      "history_stacks", "history_entries"};
     for (size_t i = 0; i < GR_COUNT(keys); i++) {
         char string[64];
         snprintf(string, sizeof string, "extent_mb:4,%s:default", keys[i]);

@@ -48,8 +48,8 @@ static int help(void) {
           "FILE is a snapshot that PyTorch (torch.cuda.memory._dump_snapshot) or granary wrote, or a trace\n"
           "(granary replay --help). It may be gzipped; - is standard input.\n"
           "\n"
-          "Exit status: 0 fine; 1 the job, or the replay, ran out of memory; 2 wrong use or bad input, and\n"
-          "one line on standard error says what and where.\n",
+          "Exit status: 0 fine; 1 the job ran out of memory (explain), or the replay (replay); 2 wrong use\n"
+          "or bad input, and one line on standard error says what and where.\n",
           stdout);
     return TOOL_FINE;
 }

@@ -3,10 +3,14 @@
 #pragma GCC diagnostic error "-Wpedantic"
 #pragma GCC diagnostic error "-Wall"
 #pragma GCC diagnostic error "-Wextra"
+#pragma GCC diagnostic error "-Wconversion"
+#pragma GCC diagnostic error "-Wold-style-cast"
 
 #include <granary/sim.h>
 
 #include <granary/granary.h>
+#include <granary/history.h>
+#include <granary/options.h>
 #include <granary/sim.h>
 
 #if __has_include(<cuda.h>) && __has_include(<cuda_runtime_api.h>)

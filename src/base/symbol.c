@@ -31,6 +31,9 @@ static void begin(struct gr_symbols *s) {
           look_up(lib, &s->module_of, "dwfl_addrmodule") &&
           look_up(lib, &s->name_of, "dwfl_module_addrname") &&
           look_up(lib, &s->line_of, "dwfl_module_getsrc") && look_up(lib, &s->line_info, "dwfl_lineinfo") &&
+          look_up(lib, &s->unit_after, "dwfl_module_nextcu") && look_up(lib, &s->unit_has, "dwarf_haspc") &&
+          look_up(lib, &s->line_in, "dwarf_getsrc_die") && look_up(lib, &s->line_number, "dwarf_lineno") &&
+          look_up(lib, &s->line_file, "dwarf_linesrc") &&
           look_up(lib, &s->callbacks.find_elf, "dwfl_linux_proc_find_elf") &&
           look_up(lib, &s->callbacks.find_debuginfo, "dwfl_standard_find_debuginfo")))
         return;
@@ -62,6 +65,18 @@ static void name_it(const struct gr_symbols *s, const char *name, struct gr_symb
     free(readable); /* the C++ library's own malloc */
 }
 
+/* Its line, and its file as it is returned, or NULL. clang writes no table of the addresses that a unit has
+ * (.debug_aranges), without which libdw before 0.191 looks into none: then each unit is asked. */
+static const char *find_line(const struct gr_symbols *s, void *module, uint64_t place, int *out) {
+    void *line = s->line_of(module, place), *unit = NULL;
+    uint64_t bias = 0;
+    if (line) return s->line_info(line, NULL, out, NULL, NULL, NULL);
+    do unit = s->unit_after(module, unit, &bias);
+    while (unit && s->unit_has(unit, place - bias) <= 0);
+    if (unit) line = s->line_in(unit, place - bias);
+    return line && s->line_number(line, out) == 0 ? s->line_file(line, NULL, NULL) : NULL;
+}
+
 void gr_symbols_find(const struct gr_symbols *s, uint64_t address, struct gr_symbol *out) {
     uint64_t place = address - 1;
     Dl_info info = {0};
@@ -71,8 +86,7 @@ void gr_symbols_find(const struct gr_symbols *s, uint64_t address, struct gr_sym
     void *module = s->session ? s->module_of(s->session, place) : NULL;
     if (module) {
         name = s->name_of(module, place);
-        void *line = s->line_of(module, place);
-        const char *file = line ? s->line_info(line, NULL, &out->line, NULL, NULL, NULL) : NULL;
+        const char *file = find_line(s, module, place, &out->line);
         if (file) gr_text_put(out->file, sizeof(out->file), "%s", file);
     }
     bool found = dladdr((void *)(uintptr_t)place, &info) != 0;

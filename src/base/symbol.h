@@ -20,6 +20,11 @@ struct gr_symbols {
     void *(*module_of)(void *, uint64_t);
     const char *(*name_of)(void *, uint64_t);
     void *(*line_of)(void *, uint64_t);
+    void *(*unit_after)(void *, void *, uint64_t *);
+    int (*unit_has)(void *, uint64_t);
+    void *(*line_in)(void *, uint64_t);
+    int (*line_number)(void *, int *);
+    const char *(*line_file)(void *, uint64_t *, uint64_t *);
     const char *(*line_info)(void *, uint64_t *, int *, int *, uint64_t *, uint64_t *);
     void (*end)(void *);
     char *(*demangle)(const char *, char *, size_t *, int *);

@@ -153,6 +153,7 @@ static void print_card(const struct explain *x, FILE *to) {
 static void print_moment(const struct explain *x, FILE *to) {
     char place[PLACE];
     const size_t count = x->device->entry_count;
+    const bool before = x->snapshot->statistics.out_of_memory > 0; /* what failed may not be in the history */
     if (x->failed) {
         if (x->request_stack != 0)
             row(to, "failed", "%s at %s", SIZE(x->request),
@@ -162,10 +163,11 @@ static void print_moment(const struct explain *x, FILE *to) {
         row(to, "", "entry %zu of %zu, device %d, stream %" PRIu64 "%s", x->entry, count, x->device->index,
             x->stream, x->failures > 1 ? "; it failed before, too" : "");
     } else if (count > 0) {
-        row(to, "looked at", "the fullest moment: entry %zu of %zu, device %d; nothing failed", x->entry,
-            count, x->device->index);
+        row(to, "looked at", "the fullest moment: entry %zu of %zu, device %d; %s", x->entry, count,
+            x->device->index, before ? "the job ran out of memory before that history" : "nothing failed");
     } else {
-        row(to, "looked at", "the end, device %d: there is no history", x->device->index);
+        row(to, "looked at", "the end, device %d: there is no history%s", x->device->index,
+            before ? "; the job ran out of memory before" : "");
     }
     print_card(x, to);
     if (x->reserved > 0)

@@ -247,6 +247,8 @@ sed 's/}$/,"granary":{"device":0,"facts":{"total_bytes":115343360},"failure":{"r
     job.json >told.json
 expect 1 '^told.json: peak: what is live and the request are 120.0 MiB, 10.0 MiB more than the card$' explain told.json
 expect 1 '"oom_at":1' replay --driver sim --json --memory 110MiB told.json
+sed 's/}$/,"granary":{"device":0,"statistics":{"out_of_memory":1}}}/' job.json >told.json
+expect 0 'looked at +the end, device 0: there is no history; the job ran out of memory before$' explain told.json
 # What is live at the end is no proof of what other settings would have done.
 quarters=$(for i in 1 2; do printf '{"size":26214400,"state":"active_allocated"},{"size":26214400,"state":"inactive"},'; done)
 snapshot "${quarters%,}" '[0,0]' "$(entry oom 0 41943040 ',"device_free":1048576')"

@@ -248,10 +248,9 @@ GRANARY_API int granary_options_from_environment(struct granary_options *options
 
 /* Opens the allocator of one device. options may be NULL: the defaults, changed by the environment. The
  * primary context is retained until granary_close. On failure *out is NULL, and the words are in options->fault;
- * with NULL there is no place for them. For the same with words call granary_options_from_environment first.
- * Driver: always.  Capture: refused by the driver in some modes; open before capturing.
- * Fails: INVALID, OPTION, HOST_MEMORY, NO_DRIVER, STUB_DRIVER, OLD_DRIVER, NO_DEVICE, UNSUPPORTED (strict),
- * DRIVER. */
+ * without options there are none: granary_options_from_environment says what is wrong with the environment.
+ * Driver: always.  Capture: refused by the driver in some modes; open before capturing.  Fails: INVALID,
+ * OPTION, HOST_MEMORY, NO_DRIVER, STUB_DRIVER, OLD_DRIVER, NO_DEVICE, UNSUPPORTED (strict), DRIVER. */
 GRANARY_API int granary_open(int device, const struct granary_options *options, granary **out);
 
 /* Gives everything back, live blocks too, and waits for the device before it does. NULL is allowed.

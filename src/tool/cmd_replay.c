@@ -51,9 +51,8 @@ void cmd_replay_help(void) {
         "  that a free was requested while another stream still used the block; lines with # are comments.\n"
         "  Options are taken from --conf only, not from the environment. ns/op is the time of a call of\n"
         "  alloc or free, in a cold pass on a fresh handle and in a warm one after everything was freed.\n"
-        "  A run ends at the first allocation that fails; oom_at is the index of that operation, from 0. "
-        "Why\n"
-        "  it failed stands below the table, and what in --conf has no effect.\n",
+        "  A run ends at the first allocation that fails, oom_at: the index of that operation, from 0.\n"
+        "  Below the table stands why, and what in --conf has no effect.\n",
         stdout);
 }
 

@@ -527,8 +527,8 @@ struct granary_shortfall {
 };
 
 /* The last failure on this handle, of whichever thread: which call, what was wrong, and for a driver refusal
- * the entry point and its code. shortfall is filled in for OUT_OF_MEMORY, OVER_LIMIT and ADDRESS_SPACE of an
- * allocation. */
+ * the entry point and its code. shortfall and snapshot are filled in for OUT_OF_MEMORY, OVER_LIMIT and
+ * ADDRESS_SPACE of an allocation. */
 struct granary_fault {
     size_t struct_size;
     int status;
@@ -537,6 +537,7 @@ struct granary_fault {
     char call[32];        /* "granary_alloc" */
     char text[256];       /* one sentence, with the value that was wrong */
     struct granary_shortfall shortfall;
+    char snapshot[288]; /* one sentence: in which file the snapshot is (oom_snapshot), or why not; or "" */
 };
 /* Driver: never.  Capture: allowed.  Fails: INVALID. */
 GRANARY_API int granary_last_fault(granary *g, struct granary_fault *out);
@@ -572,10 +573,9 @@ GRANARY_API const char *granary_shortage_sentence(int shortage);
  * Driver: never.  Capture: allowed.  Fails: INVALID. */
 GRANARY_API int granary_explain(const struct granary_shortfall *shortfall, char *buffer, size_t room);
 
-/* Callbacks, on the thread that allocates and with no lock held. They may call any function of
- * granary; what that thread allocates meanwhile calls nobody back, and what they add is called from the
- * next time on. One that another thread is calling may still be under way when granary_callback_remove
- * returns.
+/* Callbacks, on the thread that allocates and with no lock held. They may call any function of granary; what
+ * that thread allocates meanwhile calls nobody back, and what they add is called from the next time on. One
+ * that another thread is calling may still be under way when granary_callback_remove returns.
  * A relief is called at a miss, before memory is taken from the driver or from elsewhere: it may free
  * what the program keeps for later, and returns whether it has freed anything; the pool is searched again
  * in either case. An observer is called when an allocation has failed for want of memory, before

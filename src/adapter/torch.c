@@ -75,18 +75,19 @@ static int fail_call(granary *g, int status) {
     struct granary_fault fault = {.struct_size = sizeof fault};
     const bool shortage = status == GRANARY_OUT_OF_MEMORY || status == GRANARY_OVER_LIMIT ||
                           status == GRANARY_ADDRESS_SPACE;
-    const char *text = granary_status_sentence(status);
-    char explained[WORDS - 64];
+    const char *text = granary_status_sentence(status), *snapshot = "";
+    char explained[WORDS - 64 - sizeof fault.snapshot];
     bool size = false;
     if (granary_last_fault(g, &fault) == GRANARY_OK && fault.status == status) { /* not another thread's */
         text = fault.text;
+        snapshot = fault.snapshot;
         /* More than any device could hold is want of memory too, to a program that tries sizes. */
         size = status == GRANARY_INVALID && strcmp(fault.call, "granary_alloc") == 0;
         if (shortage && granary_explain(&fault.shortfall, explained, sizeof explained) == GRANARY_OK)
             text = explained;
     }
     if (!shortage && !size) return fail(status, "granary: %s", text);
-    return fail(GRANARY_OUT_OF_MEMORY, "CUDA out of memory. granary: %s", text);
+    return fail(GRANARY_OUT_OF_MEMORY, "CUDA out of memory. granary: %s%s", text, snapshot);
 }
 
 /* ---- handles ------------------------------------------------------------------------------------ */

@@ -81,7 +81,19 @@ static bool expand(const char *from, int device, uint64_t number, char *path, si
     return numbered;
 }
 
-void gr_save_out_of_memory(granary *g, const struct granary_fault *fault) {
+/* What became of the snapshot. A name that is too long for the fault loses its front. */
+static void say_where(struct granary_fault *fault, const char *path, int status, const char *why) {
+    enum { WORDS = 96 };
+    const size_t length = strlen(path), room = sizeof(fault->snapshot) - WORDS;
+    const char *dots = length > room ? "..." : "";
+    if (length > room) path += length - room;
+    if (status == GRANARY_OK)
+        gr_text_put(fault->snapshot, sizeof(fault->snapshot), "A snapshot is in %s%s", dots, path);
+    else
+        gr_text_put(fault->snapshot, sizeof(fault->snapshot), "No snapshot is in %s%s: %s", dots, path, why);
+}
+
+void gr_save_out_of_memory(granary *g, struct granary_fault *fault) {
     char path[PATH_MAX];
     if (!g->oom_snapshot) return;
     uint64_t number = atomic_fetch_add_explicit(&g->failures, 1, memory_order_relaxed) + 1;
@@ -89,5 +101,8 @@ void gr_save_out_of_memory(granary *g, const struct granary_fault *fault) {
     const char *ending = strrchr(path, '.');
     bool json = ending && strcmp(ending, ".json") == 0;
     int status = gr_save_snapshot(g, json ? GRANARY_JSON : GRANARY_PICKLE, fault, path);
-    (void)status;
+    char why[48];
+    say_where(fault, path, status,
+              status == GRANARY_WRITE ? strerror_r(errno, why, sizeof(why))
+                                      : granary_status_sentence(status));
 }

@@ -14,8 +14,8 @@ GR_MUST int gr_save_snapshot(granary *g, enum granary_format format, const struc
 /* The handle's file for snapshots at out-of-memory, from the option or the environment. Before anybody
  * else knows the handle. False: no host memory. */
 GR_MUST bool gr_save_prepare(granary *g, const char *option);
-/* An out-of-memory has happened: writes the snapshot that the handle has a file for, if any. Whether
- * that works changes nothing. */
-void gr_save_out_of_memory(granary *g, const struct granary_fault *fault);
+/* An out-of-memory has happened: writes the snapshot that the handle has a file for, if any, and says in the fault
+ * where it is. Whether that works changes nothing else. */
+void gr_save_out_of_memory(granary *g, struct granary_fault *fault);
 
 #endif

@@ -30,6 +30,11 @@ static void to_a_file(struct granary_sim_config *sim, struct granary_options *op
     options->oom_snapshot = path;
 }
 
+/* What the last fault says of its snapshot begins with these words. */
+static bool says(const char *words) {
+    return strncmp(fixture_fault(g).snapshot, words, strlen(words)) == 0;
+}
+
 static bool exists(const char *name) {
     return access(name, R_OK) == 0;
 }
@@ -41,10 +46,14 @@ START_TEST(an_out_of_memory_writes_its_snapshot) {
     g = fixture_open(to_a_file);
     void *ptr;
     (void)fixture_alloc(g, 10 * GR_MIB, NULL);
-    for (int i = 0; i < 2; i++) ck_assert_int_eq(granary_alloc(g, GR_GIB, NULL, &ptr), GRANARY_OUT_OF_MEMORY);
+    ck_assert_int_eq(granary_alloc(g, GR_GIB, NULL, &ptr), GRANARY_OUT_OF_MEMORY);
+    ck_assert_msg(says("A snapshot is in /tmp/granary-test-"), "%s", fixture_fault(g).snapshot);
+    ck_assert_int_eq(granary_alloc(g, GR_GIB, NULL, &ptr), GRANARY_OUT_OF_MEMORY);
     if (_i == 0) {
+        ck_assert_str_eq(fixture_fault(g).snapshot, ""); /* only the first failure writes */
         snprintf(second, sizeof second, "%s", path);
     } else {
+        ck_assert_ptr_nonnull(strstr(fixture_fault(g).snapshot, "-2.json"));
         for (int i = 1; i <= 2; i++) {
             snprintf(second, sizeof second, "%s%%-%d-0-%d.json", name, (int)getpid(), i);
             ck_assert_msg(exists(second), "%s", second);
@@ -70,12 +79,26 @@ START_TEST(an_out_of_memory_writes_its_snapshot) {
 }
 END_TEST
 
-START_TEST(a_file_that_cannot_be_written_changes_nothing) {
+START_TEST(a_file_that_cannot_be_written_is_told_and_changes_nothing_else) {
     void *ptr;
-    snprintf(path, sizeof path, "/nowhere/at/all");
+    snprintf(path, sizeof path, "/nowhere/%0*d/at/all", _i == 0 ? 1 : 300, 0);
     g = fixture_open(to_a_file);
     ck_assert_int_eq(granary_alloc(g, GR_GIB, NULL, &ptr), GRANARY_OUT_OF_MEMORY);
-    ck_assert_int_eq(fixture_fault(g).status, GRANARY_OUT_OF_MEMORY);
+    const struct granary_fault fault = fixture_fault(g);
+    ck_assert_int_eq(fault.status, GRANARY_OUT_OF_MEMORY);
+    ck_assert_msg(says(_i == 0 ? "No snapshot is in /nowhere/0/at/all: " : "No snapshot is in ...0"), "%s",
+                  fault.snapshot);
+    ck_assert_ptr_nonnull(strstr(fault.snapshot, _i == 0 ? "No such file" : "/at/all: "));
+    fixture_close(g);
+}
+END_TEST
+
+START_TEST(a_failure_without_a_file_says_nothing_of_snapshots) {
+    void *ptr;
+    path[0] = '\0';
+    g = fixture_open(to_a_file);
+    ck_assert_int_eq(granary_alloc(g, GR_GIB, NULL, &ptr), GRANARY_OUT_OF_MEMORY);
+    ck_assert_str_eq(fixture_fault(g).snapshot, "");
     fixture_close(g);
 }
 END_TEST
@@ -227,7 +250,8 @@ Suite *suite_save(void) {
     TCase *cases = tcase_create("save");
     tcase_add_checked_fixture(cases, NULL, teardown);
     tcase_add_loop_test(cases, an_out_of_memory_writes_its_snapshot, 0, 2);
-    tcase_add_test(cases, a_file_that_cannot_be_written_changes_nothing);
+    tcase_add_loop_test(cases, a_file_that_cannot_be_written_is_told_and_changes_nothing_else, 0, 2);
+    tcase_add_test(cases, a_failure_without_a_file_says_nothing_of_snapshots);
     tcase_add_test(cases, an_observer_may_take_a_snapshot_of_another_handle);
     tcase_add_test(cases, of_two_threads_that_write_one_file_each_leaves_a_whole_one);
     tcase_add_test(cases, history_may_begin_and_settings_change_while_failures_are_told);

@@ -4,6 +4,7 @@
 #include <check.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <granary/options.h>
@@ -108,6 +109,17 @@ START_TEST(running_out_says_what_programs_look_for_and_why) {
     ck_assert_int_eq(figure(0, "num_ooms"), 1);
     give(p, 0);
     give(take(40 * GR_MIB, 0, b), 0);
+}
+END_TEST
+
+START_TEST(running_out_ends_with_where_its_snapshot_is) {
+    granary_torch_close();
+    ck_assert_int_eq(setenv("GRANARY_OOM_SNAPSHOT", "/nowhere/%d.pickle", 1), 0);
+    ck_assert_int_eq(granary_torch_configure("memory_limit:64MiB", 1), 0);
+    limited(80 * GR_MIB, "64.00 MiB");
+    ck_assert_int_eq(unsetenv("GRANARY_OOM_SNAPSHOT"), 0);
+    const char *end = strstr(granary_torch_failure(), "\nNo snapshot is in /nowhere/0.pickle: No such file");
+    ck_assert_msg(end != NULL, "%s", granary_torch_failure());
 }
 END_TEST
 
@@ -501,6 +513,7 @@ Suite *suite_torch(void) {
     tcase_add_test(cases, what_is_allocated_is_freed_and_counted);
     tcase_add_test(cases, nothing_is_null_and_no_failure);
     tcase_add_test(cases, running_out_says_what_programs_look_for_and_why);
+    tcase_add_test(cases, running_out_ends_with_where_its_snapshot_is);
     tcase_add_test(cases, a_size_that_no_device_could_hold_is_refused);
     tcase_add_test(cases, who_throws_is_forgotten_when_all_is_closed);
     tcase_add_test(cases, devices_that_are_not_there_are_refused_by_number);

@@ -2,7 +2,7 @@
  * Index of blocks by size: exact best fit in bounded time.
  *
  *      bin  0..2047   sizes below 1 MiB, one size each
- *      bin  2048..    128 bins an octave; the last holds all sizes from 64 GiB on
+ *      bin  2048..    128 bins an octave up to 64 GiB; the last holds all larger sizes as well
  *      bitmap         one bit a bin; one summary word over the bitmap
  *
  *      first[bin]  ->  block  ->  block  ->  block        list: of one size, what came last in front
@@ -49,6 +49,7 @@ struct gr_index {
 
 /* An index of zeroed memory is empty and has treaps alone. Lists or not, while it is empty: */
 static inline void gr_index_arrange(struct gr_index *index, bool lists) {
+    GR_ASSERT(!index->summary, "X1");
     index->listed = lists ? GR_INDEX_SINGLES * GR_BLOCK_UNIT : 0;
 }
 
@@ -80,7 +81,7 @@ static inline unsigned gr_index_bin_of(uint64_t size) {
     return units < GR_INDEX_SINGLES ? (unsigned)units : (unsigned)gr_min(n, GR_INDEX_BINS - 1);
 }
 
-/* The same for a treap that holds others; and for a size to which the first block of its bin is too small. */
+/* For a treap that holds others as well, and for a size to which the first block of its bin is too small. */
 void gr_index_insert_among(struct gr_index *index, unsigned n, struct gr_block *b);
 void gr_index_remove_among(struct gr_index *index, unsigned n, struct gr_block *b);
 struct gr_block *gr_index_find_behind(const struct gr_index *index, size_t size);
@@ -95,7 +96,6 @@ static inline void gr_index_insert(struct gr_index *index, struct gr_block *b) {
         *(older ? &older->u.list.link : &index->nobody) = &b->u.list.older;
     } else {
         n = gr_index_bin_of(b->size);
-        GR_ASSERT(n < GR_INDEX_BINS, "X1");
         b->u.node.child[0] = b->u.node.child[1] = b->u.node.parent = NULL;
         if (index->first[n]) {
             gr_index_insert_among(index, n, b);
@@ -113,6 +113,7 @@ static inline void gr_index_remove(struct gr_index *index, struct gr_block *b) {
     if (b->size < index->listed) {
         n = (unsigned)(b->size / GR_BLOCK_UNIT);
         struct gr_block *older = b->u.list.older, **link = b->u.list.link;
+        GR_ASSERT(*link == b, "X3");
         *link = older;
         *(older ? &older->u.list.link : &index->nobody) = link;
     } else {
@@ -143,7 +144,6 @@ static inline struct gr_block *gr_index_first_from(const struct gr_index *index,
 
 /* The first block, by size and then as its bin is ordered, whose size is at least `size`, or NULL. */
 static inline struct gr_block *gr_index_find(const struct gr_index *index, size_t size) {
-    if (GR_UNLIKELY(size > (UINT64_C(1) << 46))) return NULL;
     struct gr_block *b = gr_index_first_from(index, gr_index_bin_of(size));
     return GR_LIKELY(!b || b->size >= size) ? b : gr_index_find_behind(index, size);
 }

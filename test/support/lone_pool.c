@@ -33,6 +33,10 @@ static void close_segment(struct lone_pool *lone, struct gr_segment *segment) {
         gr_extents_release(&lone->extents, extent);
     }
     gr_pool_remove_segment(&lone->pool, segment);
+    for (struct gr_block *b = segment->first, *next; b; b = next) {
+        next = b->next;
+        gr_slab_give(&lone->pool.blocks, b);
+    }
     gr_segment_close(segment, &lone->driver);
     free(segment);
 }
@@ -126,6 +130,13 @@ void lone_pool_evict(struct lone_pool *lone, size_t want) {
         gr_extents_release(&lone->extents, extent);
     }
     gr_idle_finish(&lone->pool, &idle);
+}
+
+void lone_pool_hand_on(struct lone_pool *lone, bool expandable, bool no_split) {
+    while (gr_idle_total(&lone->pool, 1) > 0) lone_pool_evict(lone, SIZE_MAX);
+    while (lone->pool.segment_count > 0) close_segment(lone, lone->pool.segments[0]);
+    ck_assert(lone->pool.free.summary == 0 && lone->pool.holes.summary == 0);
+    gr_pool_assign(&lone->pool, &lone->stream, NULL, 0, expandable, no_split);
 }
 
 const char *lone_pool_check(struct lone_pool *lone) {

@@ -37,6 +37,9 @@ void lone_pool_put(struct lone_pool *lone, struct gr_block *b);
 /* Unmaps about so many idle bytes, where there are any, and releases what lay there. */
 void lone_pool_evict(struct lone_pool *lone, size_t want);
 
+/* Nothing of it is live, and it has ranges: they go, and the pool serves anew, as it would another stream. */
+void lone_pool_hand_on(struct lone_pool *lone, bool expandable, bool no_split);
+
 /* gr_pool_check with nothing on the move. */
 const char *lone_pool_check(struct lone_pool *lone);
 

@@ -259,6 +259,7 @@ static void fill_some(void) {
 }
 
 START_TEST(a_block_in_the_wrong_bin_a_wrong_bit_or_state_breaks_x1) {
+    gr_index_arrange(&indexed, _i);
     fill_some();
     indexed.map[0] ^= 1u << 3;
     ck_assert_str_eq(check(), "X1");
@@ -336,7 +337,7 @@ Suite *suite_index(void) {
     tcase_add_test(cases, sizes_beyond_all_devices_find_nothing_and_do_not_leave_the_table);
     tcase_add_loop_test(cases, a_fit_is_looked_for_in_higher_bins_when_its_own_has_only_smaller_blocks, 0, 2);
     tcase_add_test(cases, bins_never_fall_as_sizes_grow_and_one_below_1_mib_holds_one_size);
-    tcase_add_test(cases, a_block_in_the_wrong_bin_a_wrong_bit_or_state_breaks_x1);
+    tcase_add_loop_test(cases, a_block_in_the_wrong_bin_a_wrong_bit_or_state_breaks_x1, 0, 2);
     tcase_add_test(cases, disorder_in_a_treap_breaks_x2);
     tcase_add_test(cases, a_link_of_a_list_that_leads_elsewhere_breaks_x3);
     suite_add_tcase(suite, cases);

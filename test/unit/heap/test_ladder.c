@@ -175,19 +175,27 @@ END_TEST
 
 START_TEST(free_memory_that_did_not_help_is_told_by_where_it_lies) {
     g = fixture_open(of_64_mib);
-    granary_stream other = fixture_stream(g);
-    void *p[4];
+    static const size_t others[] = {GR_MIB, GR_MIB / 2, GR_MIB};
+    granary_stream stream[GR_COUNT(others)];
+    void *p[4], *q[GR_COUNT(others)];
     for (int i = 0; i < 4; i++) p[i] = fixture_alloc(g, 3 * GR_MIB, NULL); /* 6 granules */
-    void *q = fixture_alloc(g, GR_MIB / 2, other);
+    for (size_t i = 0; i < GR_COUNT(others); i++) {
+        stream[i] = fixture_stream(g);
+        q[i] = fixture_alloc(g, others[i], stream[i]);
+    }
     fixture_free(g, p[1]);
     ck_assert_int_eq(try_alloc(60 * GR_MIB, NULL), GRANARY_OUT_OF_MEMORY);
     struct granary_shortfall s = fixture_fault(g).shortfall;
     ck_assert_uint_eq(s.free_same_pool_bytes, 3 * GR_MIB);
     ck_assert_uint_eq(s.largest_free_bytes, 3 * GR_MIB);
-    ck_assert_uint_eq(s.free_other_stream_bytes, 3 * GR_MIB / 2); /* the rest of the other stream's granule */
-    ck_assert_uint_eq(s.active_bytes, 9 * GR_MIB + GR_MIB / 2);
-    fixture_free(g, q);
-    ck_assert_int_eq(granary_stream_destroy(g, other), GRANARY_OK);
+    ck_assert_uint_eq(s.free_other_stream_bytes,
+                      7 * GR_MIB / 2); /* the rests of the other streams' granules */
+    ck_assert_uint_eq(s.largest_free_other_bytes, 3 * GR_MIB / 2);
+    ck_assert_uint_eq(s.active_bytes, 9 * GR_MIB + 5 * GR_MIB / 2);
+    for (size_t i = 0; i < GR_COUNT(others); i++) {
+        fixture_free(g, q[i]);
+        ck_assert_int_eq(granary_stream_destroy(g, stream[i]), GRANARY_OK);
+    }
     fixture_close(g);
 }
 END_TEST

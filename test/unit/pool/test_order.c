@@ -164,8 +164,8 @@ START_TEST(a_pool_serves_what_a_list_of_tiles_says) {
 }
 END_TEST
 
-/* Two equal holes, the upper one freed first; which of them serves? */
-static gr_addr serves_of_two(size_t size) {
+/* Of two equal holes the upper one was freed last: does it serve? */
+static bool newest_serves(size_t size) {
     struct gr_block *b[4];
     for (int i = 0; i < 4; i++) b[i] = lone_pool_take(&lone, size, 1);
     const gr_addr low = b[0]->addr, high = b[2]->addr;
@@ -183,10 +183,10 @@ static gr_addr serves_of_two(size_t size) {
 }
 
 START_TEST(of_equal_blocks_the_newest_serves_and_from_1_mib_on_the_lowest) {
-    ck_assert(serves_of_two(4096));
-    ck_assert(serves_of_two(LISTED - 512));
-    ck_assert(!serves_of_two(LISTED));
-    ck_assert(!serves_of_two(2 * GR_MIB));
+    ck_assert(newest_serves(4096));
+    ck_assert(newest_serves(LISTED - 512));
+    ck_assert(!newest_serves(LISTED));
+    ck_assert(!newest_serves(2 * GR_MIB));
 }
 END_TEST
 
@@ -196,8 +196,28 @@ static void open_classic(void) {
 }
 
 START_TEST(of_equal_blocks_in_classic_segments_the_lowest_serves) {
-    ck_assert(!serves_of_two(4096));
-    ck_assert(!serves_of_two(GR_MIB - 512));
+    ck_assert(!newest_serves(4096));
+    ck_assert(!newest_serves(LISTED - 512));
+}
+END_TEST
+
+START_TEST(a_pool_of_ranges_that_is_handed_on_to_serve_by_classic_segments_serves_as_they_do) {
+    ck_assert(newest_serves(4096));
+    lone_pool_hand_on(&lone, false, false);
+    lone_pool_add_classic(&lone, 16 * GR_MIB);
+    ck_assert(!newest_serves(4096));
+}
+END_TEST
+
+START_TEST(of_equal_blocks_that_are_never_cut_the_lowest_serves) {
+    lone_pool_hand_on(&lone, true, true);
+    for (int i = 0; i < 2; i++) lone_pool_add_classic(&lone, 4096);
+    struct gr_segment *const *segments = lone.pool.segments; /* in rising address */
+    for (int i = 0; i < 2; i++) ck_assert_ptr_nonnull(take(4096));
+    for (int i = 0; i < 2; i++) lone_pool_put(&lone, segments[i]->first);
+    struct gr_block *b = take(4096);
+    ck_assert_ptr_eq(b, segments[0]->first);
+    lone_pool_put(&lone, b);
 }
 END_TEST
 
@@ -207,6 +227,8 @@ Suite *suite_order(void) {
     tcase_add_checked_fixture(ranges, setup, teardown);
     tcase_add_loop_test(ranges, a_pool_serves_what_a_list_of_tiles_says, 0, KINDS * SEEDS);
     tcase_add_test(ranges, of_equal_blocks_the_newest_serves_and_from_1_mib_on_the_lowest);
+    tcase_add_test(ranges, a_pool_of_ranges_that_is_handed_on_to_serve_by_classic_segments_serves_as_they_do);
+    tcase_add_test(ranges, of_equal_blocks_that_are_never_cut_the_lowest_serves);
     suite_add_tcase(suite, ranges);
     tcase_add_checked_fixture(classic, open_classic, teardown);
     tcase_add_test(classic, of_equal_blocks_in_classic_segments_the_lowest_serves);

@@ -291,7 +291,7 @@ soak: $(B)/test/prop/runner ## Run ten million random programs over all cores (P
 tight: $(B)/granary ## Recorded jobs take no more memory than promised, and end on the smallest cards.
 	@test/tight/check.sh $< bench/traces/*.trace.gz
 
-mutants: ## Break the rules of stream order one by one and expect the random programs to find it.
+mutants: ## Break the rules of stream order and of the index one by one, and expect the random programs to find it.
 	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS)' MUTANT='$(MUTANT)' test/mutation/run.sh $(abspath build/mutants)
 
 model: $(B)/test/model/bias $(B)/test/model/ticket ## Explore all interleavings of models of the biased lock and of tickets (ARGS=-t: how their faults go wrong).

@@ -232,10 +232,9 @@ static void spare(granary *g, struct gr_pool *pool, size_t rounded) {
     const bool picky = gr_backing_picky(g->extent, g->hasty, peak, ever);
     gr_pool_lock(pool);
     size_t tight = gr_backing_full(most) + (size_t)gr_tally_now(&pool->tally, GR_ACTIVE_BYTES);
-    pool->sparing = sparing ? picky ? gr_backing_dearest(g->extent) : 1 : 0;
-    /* As long as what the other pools use stays about the same. */
-    pool->tight = picky ? tight - gr_min(tight, active) : SIZE_MAX;
-    pool->apart = gr_backing_apart(g->extent);
+    tight = picky ? tight - gr_min(tight, active) : SIZE_MAX; /* while the other pools use about as much */
+    gr_pool_spare(pool, sparing ? picky ? gr_backing_dearest(g->extent) : 1 : 0, tight,
+                  gr_backing_apart(g->extent));
     gr_pool_unlock(pool);
 }
 

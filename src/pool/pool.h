@@ -123,6 +123,14 @@ static inline struct gr_block *gr_pool_again(struct gr_pool *pool, size_t rounde
     return b;
 }
 
+/* How it spares memory from now on. What it handed out last was chosen in another way. */
+static inline void gr_pool_spare(struct gr_pool *pool, unsigned sparing, size_t tight, uint32_t apart) {
+    pool->sparing = sparing;
+    pool->tight = tight;
+    pool->apart = apart;
+    pool->taken = NULL;
+}
+
 /* Of a sparing pool: does a block fit which growing should be tried before? */
 GR_MUST bool gr_pool_is_dear(struct gr_pool *pool, size_t rounded);
 

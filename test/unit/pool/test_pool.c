@@ -190,12 +190,16 @@ static void missing(struct gr_block *other) {
     give(other);
     ck_assert_int_eq(gr_pool_take(&lone.pool, GR_GIB, GR_GIB, false, &none), GRANARY_OUT_OF_MEMORY);
 }
+static void sparing(struct gr_block *other) {
+    (void)other;
+    gr_pool_spare(&lone.pool, 0, SIZE_MAX, 0);
+}
 static const struct {
     void (*begin)(struct gr_block *other), (*end)(void);
-} changes[] = {{nothing, NULL},     {settling, NULL}, {putting, NULL},
+} changes[] = {{nothing, NULL},     {settling, NULL}, {putting, NULL}, {sparing, NULL},
                {claiming, claimed}, {growing, grown}, {missing, NULL}};
 
-START_TEST(a_recent_block_serves_again_without_a_look_unless_the_free_index_has_changed) {
+START_TEST(a_recent_block_serves_again_without_a_look_unless_the_free_index_or_the_way_has_changed) {
     struct gr_block *other = lone_pool_take(&lone, 2 * GR_MIB, 1), *whole, *b;
     (void)lone_pool_take(&lone, 2 * GR_MIB, 1);
     whole = lone_pool_take(&lone, 4 * GR_MIB, 1);
@@ -374,8 +378,9 @@ Suite *suite_pool(void) {
     tcase_add_test(large, a_joined_block_remembers_the_newest_epoch_of_its_parts);
     tcase_add_loop_test(large, what_is_free_behind_a_recent_block_is_not_freed_anew_when_that_serves_again, 0,
                         2);
-    tcase_add_loop_test(large, a_recent_block_serves_again_without_a_look_unless_the_free_index_has_changed,
-                        0, (int)GR_COUNT(changes));
+    tcase_add_loop_test(
+        large, a_recent_block_serves_again_without_a_look_unless_the_free_index_or_the_way_has_changed, 0,
+        (int)GR_COUNT(changes));
     tcase_add_test(large, a_block_that_serves_again_is_as_young_as_one_that_is_cut);
     tcase_add_test(large, segments_stay_sorted_and_every_address_finds_its_own);
     tcase_add_test(large, blocks_that_are_missing_from_an_index_break_p1);

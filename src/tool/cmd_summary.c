@@ -74,7 +74,11 @@ static int summarize(const char *path, bool json, bool abbreviated, bool named, 
         } else {
             granary_format_summary(s.devices[i].index, &figures, &split, abbreviated, text, sizeof text);
             fputs(text, stdout);
-            if (!s.own) printf("peaks and totals over a history of %zu entries\n", s.devices[i].entry_count);
+            if (!s.own)
+                printf("peaks and totals over a history of %zu entries; 0 stands for what it does not say as "
+                       "well:\n"
+                       "extents, moves, misses, and in a trace reserved memory\n",
+                       s.devices[i].entry_count);
         }
     }
     snapshot_free(&s);

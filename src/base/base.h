@@ -55,6 +55,10 @@ static inline bool gr_is_aligned(uint64_t x, uint64_t step) {
 static inline unsigned gr_log2(uint64_t x) {
     return 63u - (unsigned)__builtin_clzll(x);
 }
+/* Which of two, without a branch: for what is random, so that a branch would often be missed. */
+static inline uint64_t gr_select(bool first, uint64_t a, uint64_t b) {
+    return b ^ ((a ^ b) & -(uint64_t)first);
+}
 static inline uint64_t gr_min(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }

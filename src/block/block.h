@@ -48,8 +48,8 @@ struct gr_block {
         struct {                                /* FREE, HOLE: place in an index, in a treap */
             struct gr_block *child[2], *parent; /* what is before, and after */
         } node;
-        struct { /* the same in a list; link: what leads here, another one's older or the head */
-            struct gr_block *older, **link;
+        struct { /* the same in a list; link: what leads here, another one's next or the head */
+            struct gr_block *next, **link;
         } list;
         struct {                 /* LIVE, PENDING */
             size_t requested;    /* bytes asked for */

@@ -95,7 +95,7 @@ struct gr_block *gr_index_find_behind(const struct gr_index *index, size_t size)
 }
 
 struct gr_block *gr_index_next(const struct gr_index *index, const struct gr_block *b) {
-    struct gr_block *next = b->size < index->listed ? b->u.list.older : successor(b);
+    struct gr_block *next = b->size < index->listed ? b->u.list.next : successor(b);
     return next ? next : gr_index_first_from(index, gr_index_bin_of(b->size) + 1);
 }
 
@@ -139,10 +139,11 @@ static const char *check_list(const struct gr_index *index, unsigned n, enum gr_
                               struct gr_index_sum *sum) {
     struct gr_block *const *link = &index->first[n];
     if (index->root[n]) return "X3";
-    for (; *link; link = &(*link)->u.list.older) {
+    for (; *link; link = &(*link)->u.list.next) {
         if ((*link)->u.list.link != link) return "X3";
         if (!belongs(*link, n, state, sum)) return "X1";
     }
+    if (index->first[n] && index->end[n] != link) return "X3";
     return NULL;
 }
 

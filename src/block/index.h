@@ -5,13 +5,15 @@
  *      bin  2048..    128 bins an octave up to 64 GiB; the last holds all larger sizes as well
  *      bitmap         one bit a bin; one summary word over the bitmap
  *
- *      first[bin]  ->  block  ->  block  ->  block        list: of one size, what came last in front
+ *      first[bin]  ->  block  ->  block  ->  block        list, of one size: low addresses in front
+ *                      of low     of high addresses
  *      root[bin]   ->  treap of (size, address)           with its first block in first[bin]
  *
  * A bin below 1 MiB is a list if the index was arranged so; all others are treaps. A list costs no descent, and no
- * branch on what is in it. Of equal blocks a list gives the one that came last, which is as tight as the lowest
- * address (doc/benchmarks.md); a treap gives the lowest, as PyTorch does, and classic segments keep to that, so
- * that totals can be compared.
+ * branch on what is in it: a block below the middle of what came lately goes to the front, another to the end. So
+ * low addresses fill and high ones fall empty, nearly as with a sorted bin, and at half the cost
+ * (doc/benchmarks.md). A treap gives the lowest of equal blocks, as PyTorch does; classic segments keep to that,
+ * so that totals can be compared.
  *
  * Bins are narrow so that treaps stay low even with many blocks free: each level is a cache miss. Pages of
  * the tables into which no size ever fell are never touched.
@@ -22,7 +24,7 @@
  * Invariants (gr_index_check):
  *      X1  every block sits in the bin of its size, and the bit of a bin is set iff it is not empty
  *      X2  in each treap: order by (size, address), heap order by priority, parent links, first block
- *      X3  in each list: links agree in both directions
+ *      X3  in each list: links agree in both directions, and its end is known
  *
  * Locks: the caller's (the pool's). */
 #ifndef GR_BLOCK_INDEX_H
@@ -35,16 +37,18 @@ enum {
     GR_INDEX_BINS = GR_INDEX_WORDS * 64,
     GR_INDEX_SINGLES_LOG2 = 11, /* bins of one size */
     GR_INDEX_SINGLES = 1 << GR_INDEX_SINGLES_LOG2,
-    GR_INDEX_OCTAVE_LOG2 = 7 /* bins an octave behind them */
+    GR_INDEX_OCTAVE_LOG2 = 7, /* bins an octave behind them */
+    GR_INDEX_LATELY_LOG2 = 6  /* so many blocks ago is lately */
 };
 
 struct gr_index {
-    size_t listed;            /* bytes: smaller blocks are in lists; constant while the index holds any */
-    struct gr_block **nobody; /* where what nobody reads is written, instead of a branch */
-    uint64_t summary;         /* bit w: map[w] != 0 */
+    size_t listed;    /* bytes: smaller blocks are in lists; constant while the index holds any */
+    gr_addr middle;   /* the mean address of what came into lists, the latest counting most */
+    uint64_t summary; /* bit w: map[w] != 0 */
     uint64_t map[GR_INDEX_WORDS];
     struct gr_block *first[GR_INDEX_BINS];
-    struct gr_block *root[GR_INDEX_BINS]; /* of a treap */
+    struct gr_block *root[GR_INDEX_BINS];    /* of a treap */
+    struct gr_block **end[GR_INDEX_SINGLES]; /* of a list that holds any: what would lead to one more */
 };
 
 /* An index of zeroed memory is empty and has treaps alone. Lists or not, while it is empty: */
@@ -67,8 +71,8 @@ static inline bool gr_index_before(const struct gr_block *a, const struct gr_blo
 /* Would a block of this size and address, were it inserted now, be found before the other one? */
 static inline bool gr_index_precedes(const struct gr_index *index, uint64_t size, gr_addr addr,
                                      const struct gr_block *other) {
-    gr_addr mask = (gr_addr)(size < index->listed) - 1;
-    return gr_index_key_of(size, addr & mask) <= gr_index_key_of(other->size, other->addr & mask);
+    gr_addr bound = gr_select(size < index->listed, index->middle, other->addr);
+    return gr_index_key_of(size, addr) < gr_index_key_of(other->size, bound);
 }
 
 static inline unsigned gr_index_bin_of(uint64_t size) {
@@ -90,10 +94,16 @@ static inline void gr_index_insert(struct gr_index *index, struct gr_block *b) {
     unsigned n;
     if (b->size < index->listed) {
         n = (unsigned)(b->size / GR_BLOCK_UNIT);
-        struct gr_block **link = &index->first[n], *older = *link;
-        b->u.list.older = older;
+        struct gr_block **head = &index->first[n];
+        const bool front = (b->addr < index->middle) | !*head;
+        struct gr_block **link =
+            (struct gr_block **)gr_select(front, (uintptr_t)head, (uintptr_t)index->end[n]);
+        struct gr_block *next = *link;
+        b->u.list.next = next;
         b->u.list.link = link;
-        *(older ? &older->u.list.link : &index->nobody) = &b->u.list.older;
+        *link = b;
+        *(next ? &next->u.list.link : &index->end[n]) = &b->u.list.next;
+        index->middle += (b->addr >> GR_INDEX_LATELY_LOG2) - (index->middle >> GR_INDEX_LATELY_LOG2);
     } else {
         n = gr_index_bin_of(b->size);
         b->u.node.child[0] = b->u.node.child[1] = b->u.node.parent = NULL;
@@ -101,9 +111,8 @@ static inline void gr_index_insert(struct gr_index *index, struct gr_block *b) {
             gr_index_insert_among(index, n, b);
             return;
         }
-        index->root[n] = b;
+        index->root[n] = index->first[n] = b;
     }
-    index->first[n] = b;
     index->map[n / 64] |= UINT64_C(1) << n % 64;
     index->summary |= UINT64_C(1) << n / 64;
 }
@@ -112,10 +121,10 @@ static inline void gr_index_remove(struct gr_index *index, struct gr_block *b) {
     unsigned n;
     if (b->size < index->listed) {
         n = (unsigned)(b->size / GR_BLOCK_UNIT);
-        struct gr_block *older = b->u.list.older, **link = b->u.list.link;
+        struct gr_block *next = b->u.list.next, **link = b->u.list.link;
         GR_ASSERT(*link == b, "X3");
-        *link = older;
-        *(older ? &older->u.list.link : &index->nobody) = link;
+        *link = next;
+        *(next ? &next->u.list.link : &index->end[n]) = link;
     } else {
         n = gr_index_bin_of(b->size);
         if ((uintptr_t)b->u.node.child[0] | (uintptr_t)b->u.node.child[1] | (uintptr_t)b->u.node.parent) {

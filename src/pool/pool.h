@@ -5,8 +5,8 @@
  *      free   block -> FREE, remembered as the recent one
  *      put    block -> FREE, joined with free neighbours -> index
  *
- * Of blocks that fit equally well the index chooses (index.h): in a pool of ranges, below 1 MiB, the one that came
- * last; else the one at the lowest address, as PyTorch does.
+ * Of blocks that fit equally well the index chooses (index.h): in a pool of ranges, below 1 MiB, nearly the one
+ * at the lowest address; else that very one, as PyTorch does.
  *
  * The block freed last is not joined and indexed at once, because very often the next request asks
  * for the same size again. It then gets this block if, and only if, best fit over joined blocks would

@@ -30,8 +30,8 @@ static void teardown(void) {
 
 /* Would a, which is in, be found before one of this size and address that came now? */
 static bool before(const struct gr_block *a, size_t size, gr_addr addr) {
-    const bool newest_first = size < indexed.listed;
-    return a->size != size ? a->size < size : !newest_first && a->addr < addr;
+    const gr_addr bound = size < indexed.listed ? indexed.middle : a->addr;
+    return a->size != size ? a->size < size : bound <= addr;
 }
 
 /* Place in the array of the first block that is not before (size, addr). */
@@ -61,8 +61,16 @@ static void remove_at(size_t at) {
     memmove(&array[at], &array[at + 1], (--count - at) * sizeof *array);
 }
 
+/* Place of the first block of at least this size. */
+static size_t fit(size_t size) {
+    size_t at = 0;
+    for (size_t step = (size_t)1 << 16; step > 0; step /= 2)
+        if (at + step <= count && array[at + step - 1]->size < size) at += step;
+    return at;
+}
+
 static void check_find(size_t size) {
-    size_t at = place(size, 0);
+    size_t at = fit(size);
     HOT_ASSERT(gr_index_find(&indexed, size) == (at < count ? array[at] : NULL));
 }
 
@@ -139,7 +147,7 @@ static void random_operations(int kind) {
             insert(b);
         } else {
             /* As an allocator does: mostly the best fit of something, at times any block. */
-            size_t at = rng_once_in(&rng, 3) ? rng_below(&rng, count) : place(kinds[kind](&rng), 0);
+            size_t at = rng_once_in(&rng, 3) ? rng_below(&rng, count) : fit(kinds[kind](&rng));
             if (at == count) at = count - 1;
             array[at]->epoch = 0;
             remove_at(at);
@@ -159,7 +167,7 @@ START_TEST(random_operations_agree_with_an_array_sorted_by_size_and_address) {
 }
 END_TEST
 
-START_TEST(with_lists_the_newest_of_equal_blocks_below_1_mib_comes_first) {
+START_TEST(with_lists_equal_blocks_below_1_mib_go_to_the_front_below_the_middle_and_else_to_the_end) {
     gr_index_arrange(&indexed, true);
     random_operations(_i);
 }
@@ -310,14 +318,18 @@ END_TEST
 START_TEST(a_link_of_a_list_that_leads_elsewhere_breaks_x3) {
     gr_index_arrange(&indexed, true);
     fill_some();
-    struct gr_block *b = indexed.first[2]->u.list.older, **link = b->u.list.link, *older = b->u.list.older;
-    ck_assert_ptr_nonnull(older);
+    struct gr_block *b = indexed.first[2]->u.list.next, **link = b->u.list.link, *next = b->u.list.next;
+    ck_assert_ptr_nonnull(next);
     b->u.list.link = &indexed.first[2];
     ck_assert_str_eq(check(), "X3");
     b->u.list.link = link;
-    b->u.list.older = older->u.list.older;
+    b->u.list.next = next->u.list.next;
     ck_assert_str_eq(check(), "X3");
-    b->u.list.older = older;
+    b->u.list.next = next;
+    struct gr_block **end = indexed.end[2];
+    indexed.end[2] = link;
+    ck_assert_str_eq(check(), "X3");
+    indexed.end[2] = end;
     indexed.root[2] = b;
     ck_assert_str_eq(check(), "X3");
     indexed.root[2] = NULL;
@@ -330,7 +342,9 @@ Suite *suite_index(void) {
     TCase *cases = tcase_create("index");
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_loop_test(cases, random_operations_agree_with_an_array_sorted_by_size_and_address, 0, KINDS);
-    tcase_add_loop_test(cases, with_lists_the_newest_of_equal_blocks_below_1_mib_comes_first, 0, KINDS);
+    tcase_add_loop_test(
+        cases, with_lists_equal_blocks_below_1_mib_go_to_the_front_below_the_middle_and_else_to_the_end, 0,
+        KINDS);
     tcase_add_loop_test(cases, a_huge_set_of_one_size_at_even_distances_stays_shallow, 0,
                         (int)GR_COUNT(strides));
     tcase_add_loop_test(cases, an_empty_index_finds_nothing, 0, 2);

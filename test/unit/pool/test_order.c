@@ -12,14 +12,16 @@ struct tile {
     gr_addr addr;
     size_t size;
     bool free;
-    uint64_t since; /* when it came to be free as it is; later is larger */
+    int64_t place; /* of equal ones that are free the least serves */
     struct gr_block *block;
 };
 
 static struct lone_pool lone;
 static struct tile tiles[TILES]; /* in rising address, without gaps */
 static size_t count, recent;     /* the tile freed last, which is not joined yet; count: none */
-static uint64_t now;
+static gr_addr taken;            /* handed out last, when nothing has come or gone since */
+static gr_addr middle;
+static int64_t front, end;
 
 static void setup(void) {
     lone_pool_open(&lone, GR_SMALL, true);
@@ -28,12 +30,21 @@ static void setup(void) {
     gr_pool_settle(&lone.pool);
     tiles[0] = (struct tile){.addr = segment->base, .size = 16 * GR_MIB, .free = true};
     count = recent = 1;
-    now = 0;
+    taken = 0;
+    middle = lone.pool.free.middle;
+    front = end = 0;
 }
 
 static void teardown(void) {
     ck_assert_ptr_null(lone_pool_check(&lone));
     lone_pool_close(&lone);
+}
+
+/* A free tile of this size finds its place among those that are as large. */
+static void enter(struct tile *t) {
+    if (t->size >= LISTED) return;
+    t->place = t->addr < middle ? --front : ++end;
+    middle += t->addr / 64 - middle / 64;
 }
 
 /* The tile at `at` swallows the next one. */
@@ -43,54 +54,79 @@ static void swallow(size_t at) {
     for (size_t i = at + 1; i < count; i++) tiles[i] = tiles[i + 1];
 }
 
-static void cut(size_t at, size_t size) {
-    if (tiles[at].size == size) return;
+/* Whether something is cut off behind it, which has no place yet. */
+static bool cut(size_t at, size_t size) {
+    if (tiles[at].size == size) return false;
     ck_assert_uint_lt(count, TILES);
     for (size_t i = count++; i > at; i--) tiles[i] = tiles[i - 1];
     tiles[at].size = size;
     tiles[at + 1].addr += size;
     tiles[at + 1].size -= size;
-    tiles[at + 1].since = ++now;
+    return true;
 }
 
-/* What was freed last joins its neighbours, now. */
-static void settle(void) {
+/* What was freed last joins its neighbours. The tile that it is now, which has no place yet; count: there is none. */
+static size_t join(void) {
     size_t at = recent;
-    if (at == count) return;
+    if (at == count) return count;
     if (at + 1 < count && tiles[at + 1].free) swallow(at);
     if (at > 0 && tiles[at - 1].free) swallow(--at);
-    tiles[at].since = ++now;
     recent = count;
+    return at;
 }
 
-/* Is a better than b, of two that fit? */
-static bool better(const struct tile *a, const struct tile *b) {
+static void settle(void) {
+    if (recent == count) return;
+    enter(&tiles[join()]);
+    taken = 0;
+}
+
+/* Does a, which may have no place yet, serve before b, which has one? */
+static bool better(const struct tile *a, const struct tile *b, bool placed) {
     if (a->size != b->size) return a->size < b->size;
-    return a->size < LISTED ? a->since > b->since : a->addr < b->addr;
+    if (a->size >= LISTED) return a->addr < b->addr;
+    return placed ? a->place < b->place : a->addr < middle;
 }
 
-static size_t best(size_t size) {
+/* Of those that have a place. */
+static size_t best(size_t size, size_t joined) {
     size_t found = count;
     for (size_t i = 0; i < count; i++)
-        if (tiles[i].free && tiles[i].size >= size && (found == count || better(&tiles[i], &tiles[found])))
+        if (tiles[i].free && i != joined && tiles[i].size >= size &&
+            (found == count || better(&tiles[i], &tiles[found], true)))
             found = i;
     return found;
 }
 
 /* The address that serves, or 0. */
 static gr_addr model_take(size_t size) {
+    if (recent < count && tiles[recent].addr == taken && tiles[recent].size == size) {
+        tiles[recent].free = false;
+        recent = count;
+        return taken;
+    }
     const struct tile freed = recent < count ? tiles[recent] : (struct tile){0};
     const bool behind = recent + 1 < count && tiles[recent + 1].free;
-    const uint64_t since = behind ? tiles[recent + 1].since : 0;
-    settle();
-    size_t at = best(size);
+    const int64_t place = behind ? tiles[recent + 1].place : 0;
+    const bool none = recent == count;
+    const size_t joined = none ? SIZE_MAX : join();
+    size_t at = best(size, joined);
+    taken = 0;
+    if (!none && tiles[joined].size >= size && (at == count || better(&tiles[joined], &tiles[at], false)))
+        at = joined;
+    else if (!none)
+        enter(&tiles[joined]);
     if (at == count) return 0;
-    cut(at, size);
-    /* The block freed last at its own size is as if it had not been freed, and so is what is free behind it. */
-    if (behind && tiles[at].addr == freed.addr && freed.size == size) tiles[at + 1].since = since;
+    if (cut(at, size)) {
+        recent = count;
+        /* The block freed last at its own size is as if it had not been freed, and so is what is free behind it. */
+        if (at == joined && behind && tiles[at].addr == freed.addr && freed.size == size)
+            tiles[at + 1].place = place;
+        else
+            enter(&tiles[at + 1]);
+    }
     tiles[at].free = false;
-    recent = count;
-    return tiles[at].addr;
+    return taken = tiles[at].addr;
 }
 
 /* As a hit does. */
@@ -164,29 +200,45 @@ START_TEST(a_pool_serves_what_a_list_of_tiles_says) {
 }
 END_TEST
 
-/* Of two equal holes the upper one was freed last: does it serve? */
-static bool newest_serves(size_t size) {
+/* Of two equal holes, of which the lower or the upper one was freed first: does the lower one serve? */
+static bool lower_serves(size_t size, bool lower_first, bool middle_between) {
     struct gr_block *b[4];
     for (int i = 0; i < 4; i++) b[i] = lone_pool_take(&lone, size, 1);
     const gr_addr low = b[0]->addr, high = b[2]->addr;
-    lone_pool_put(&lone, b[0]);
-    lone_pool_put(&lone, b[2]);
-    lone_pool_put(&lone, lone_pool_take(&lone, 512, 1));
     ck_assert_uint_lt(low, high);
+    lone.pool.free.middle = middle_between ? high : 0;
+    lone_pool_put(&lone, b[lower_first ? 0 : 2]);
+    lone.pool.free.middle = middle_between ? high : 0;
+    lone_pool_put(&lone, b[lower_first ? 2 : 0]);
+    gr_pool_settle(&lone.pool);
     struct gr_block *again = take(size);
     ck_assert(again->addr == low || again->addr == high);
     gr_addr addr = again->addr;
     lone_pool_put(&lone, again);
     lone_pool_put(&lone, b[1]);
     lone_pool_put(&lone, b[3]);
-    return addr == high;
+    return addr == low;
 }
 
-START_TEST(of_equal_blocks_the_newest_serves_and_from_1_mib_on_the_lowest) {
-    ck_assert(newest_serves(4096));
-    ck_assert(newest_serves(LISTED - 512));
-    ck_assert(!newest_serves(LISTED));
-    ck_assert(!newest_serves(2 * GR_MIB));
+/* Only a bin that is sorted knows it. */
+static bool lowest_serves(size_t size) {
+    return lower_serves(size, true, false) && lower_serves(size, false, false);
+}
+
+START_TEST(of_equal_blocks_below_1_mib_one_below_the_middle_serves_before_one_above_it) {
+    for (int lower_first = 0; lower_first < 2; lower_first++) {
+        ck_assert(lower_serves(4096, lower_first, true));
+        ck_assert(lower_serves(LISTED - 512, lower_first, true));
+    }
+    ck_assert(lower_serves(4096, true, false)); /* both above it: the one that came first */
+    ck_assert(!lower_serves(4096, false, false));
+}
+END_TEST
+
+START_TEST(of_equal_blocks_from_1_mib_on_the_lowest_serves) {
+    ck_assert(!lowest_serves(LISTED - 512));
+    ck_assert(lowest_serves(LISTED));
+    ck_assert(lowest_serves(2 * GR_MIB));
 }
 END_TEST
 
@@ -196,16 +248,16 @@ static void open_classic(void) {
 }
 
 START_TEST(of_equal_blocks_in_classic_segments_the_lowest_serves) {
-    ck_assert(!newest_serves(4096));
-    ck_assert(!newest_serves(LISTED - 512));
+    ck_assert(lowest_serves(4096));
+    ck_assert(lowest_serves(LISTED - 512));
 }
 END_TEST
 
 START_TEST(a_pool_of_ranges_that_is_handed_on_to_serve_by_classic_segments_serves_as_they_do) {
-    ck_assert(newest_serves(4096));
+    ck_assert(!lowest_serves(4096));
     lone_pool_hand_on(&lone, false, false);
     lone_pool_add_classic(&lone, 16 * GR_MIB);
-    ck_assert(!newest_serves(4096));
+    ck_assert(lowest_serves(4096));
 }
 END_TEST
 
@@ -226,7 +278,8 @@ Suite *suite_order(void) {
     TCase *ranges = tcase_create("ranges"), *classic = tcase_create("classic");
     tcase_add_checked_fixture(ranges, setup, teardown);
     tcase_add_loop_test(ranges, a_pool_serves_what_a_list_of_tiles_says, 0, KINDS * SEEDS);
-    tcase_add_test(ranges, of_equal_blocks_the_newest_serves_and_from_1_mib_on_the_lowest);
+    tcase_add_test(ranges, of_equal_blocks_below_1_mib_one_below_the_middle_serves_before_one_above_it);
+    tcase_add_test(ranges, of_equal_blocks_from_1_mib_on_the_lowest_serves);
     tcase_add_test(ranges, a_pool_of_ranges_that_is_handed_on_to_serve_by_classic_segments_serves_as_they_do);
     tcase_add_test(ranges, of_equal_blocks_that_are_never_cut_the_lowest_serves);
     suite_add_tcase(suite, ranges);

@@ -20,9 +20,9 @@ static struct gr_block *successor(const struct gr_block *b) {
 }
 
 /* What b outranks on the way up from the first is its right subtree, which stays as it is. */
-static void insert_first(struct gr_index *index, unsigned n, struct gr_block *b) {
+static void insert_first(struct gr_index_bin *bin, struct gr_block *b) {
     const uint64_t mine = priority(b);
-    struct gr_block *below = NULL, *up = index->first[n];
+    struct gr_block *below = NULL, *up = bin->first;
     for (; up && priority(up) < mine; up = up->u.node.parent) below = up;
     b->u.node.child[1] = below;
     if (below) below->u.node.parent = b;
@@ -30,19 +30,19 @@ static void insert_first(struct gr_index *index, unsigned n, struct gr_block *b)
     if (up)
         up->u.node.child[0] = b;
     else
-        index->root[n] = b;
-    index->first[n] = b;
+        bin->root = b;
+    bin->first = b;
 }
 
 /* b takes the place of the first block on its way down that it outranks. The subtree of that is parted
  * along the rest of the way: what is before b, and what is behind. */
-void gr_index_insert_among(struct gr_index *index, unsigned n, struct gr_block *b) {
-    if (gr_index_before(b, index->first[n])) {
-        insert_first(index, n, b);
+void gr_index_insert_among(struct gr_index_bin *bin, struct gr_block *b) {
+    if (gr_index_before(b, bin->first)) {
+        insert_first(bin, b);
         return;
     }
     const uint64_t mine = priority(b);
-    struct gr_block *at, *up = NULL, **link = &index->root[n];
+    struct gr_block *at, *up = NULL, **link = &bin->root;
     while ((at = *link) && priority(at) >= mine) {
         size_t side = !gr_index_before(b, at);
         up = at;
@@ -64,10 +64,10 @@ void gr_index_insert_among(struct gr_index *index, unsigned n, struct gr_block *
 }
 
 /* Its subtrees, joined, take its place. */
-void gr_index_remove_among(struct gr_index *index, unsigned n, struct gr_block *b) {
+void gr_index_remove_among(struct gr_index_bin *bin, struct gr_block *b) {
     struct gr_block *left = b->u.node.child[0], *right = b->u.node.child[1], *up = b->u.node.parent;
-    struct gr_block **link = up ? &up->u.node.child[up->u.node.child[1] == b] : &index->root[n];
-    if (index->first[n] == b) index->first[n] = successor(b);
+    struct gr_block **link = up ? &up->u.node.child[up->u.node.child[1] == b] : &bin->root;
+    if (bin->first == b) bin->first = successor(b);
     while (left && right) {
         struct gr_block *top = priority(left) > priority(right) ? left : right;
         *link = top;
@@ -86,7 +86,7 @@ void gr_index_remove_among(struct gr_index *index, unsigned n, struct gr_block *
 struct gr_block *gr_index_find_behind(const struct gr_index *index, size_t size) {
     unsigned n = gr_index_bin_of(size);
     struct gr_block *found = NULL;
-    for (struct gr_block *at = index->root[n]; at;) {
+    for (struct gr_block *at = index->bin[n].root; at;) {
         bool enough = at->size >= size;
         if (enough) found = at;
         at = at->u.node.child[!enough];
@@ -103,8 +103,8 @@ struct gr_block *gr_index_largest(const struct gr_index *index) {
     if (!index->summary) return NULL;
     unsigned w = 63u - (unsigned)__builtin_clzll(index->summary);
     unsigned n = w * 64 + 63u - (unsigned)__builtin_clzll(index->map[w]);
-    struct gr_block *b = index->root[n];
-    if (!b) return index->first[n];
+    if (n < index->listed / GR_BLOCK_UNIT) return index->bin[n].first;
+    struct gr_block *b = index->bin[n].root;
     while (b->u.node.child[1]) b = b->u.node.child[1];
     return b;
 }
@@ -117,13 +117,13 @@ static bool belongs(const struct gr_block *b, unsigned n, enum gr_block_state st
     return gr_index_bin_of(b->size) == n && b->state == state;
 }
 
-static const char *check_treap(const struct gr_index *index, unsigned n, enum gr_block_state state,
+static const char *check_treap(const struct gr_index_bin *bin, unsigned n, enum gr_block_state state,
                                struct gr_index_sum *sum) {
-    const struct gr_block *root = index->root[n], *last = NULL;
+    const struct gr_block *root = bin->root, *last = NULL;
     if (root && root->u.node.parent) return "X2";
     const struct gr_block *least = root;
     while (least && least->u.node.child[0]) least = least->u.node.child[0];
-    if (index->first[n] != least) return "X2";
+    if (bin->first != least) return "X2";
     for (const struct gr_block *b = least; b; b = successor(b)) {
         const struct gr_block *left = b->u.node.child[0], *right = b->u.node.child[1];
         if (!belongs(b, n, state, sum)) return "X1";
@@ -135,15 +135,14 @@ static const char *check_treap(const struct gr_index *index, unsigned n, enum gr
     return NULL;
 }
 
-static const char *check_list(const struct gr_index *index, unsigned n, enum gr_block_state state,
+static const char *check_list(const struct gr_index_bin *bin, unsigned n, enum gr_block_state state,
                               struct gr_index_sum *sum) {
-    struct gr_block *const *link = &index->first[n];
-    if (index->root[n]) return "X3";
+    struct gr_block *const *link = &bin->first;
     for (; *link; link = &(*link)->u.list.next) {
         if ((*link)->u.list.link != link) return "X3";
         if (!belongs(*link, n, state, sum)) return "X1";
     }
-    if (index->first[n] && index->end[n] != link) return "X3";
+    if (bin->first && bin->end != link) return "X3";
     return NULL;
 }
 
@@ -151,9 +150,10 @@ const char *gr_index_check(const struct gr_index *index, enum gr_block_state sta
                            struct gr_index_sum *sum) {
     *sum = (struct gr_index_sum){0};
     for (unsigned n = 0; n < GR_INDEX_BINS; n++) {
-        if ((index->map[n / 64] >> n % 64 & 1) != (index->first[n] != NULL)) return "X1";
-        const char *broken = n < index->listed / GR_BLOCK_UNIT ? check_list(index, n, state, sum)
-                                                               : check_treap(index, n, state, sum);
+        const struct gr_index_bin *bin = &index->bin[n];
+        const bool list = n < index->listed / GR_BLOCK_UNIT;
+        if ((index->map[n / 64] >> n % 64 & 1) != (bin->first != NULL)) return "X1";
+        const char *broken = list ? check_list(bin, n, state, sum) : check_treap(bin, n, state, sum);
         if (broken) return broken;
     }
     for (unsigned w = 0; w < GR_INDEX_WORDS; w++)

@@ -5,15 +5,14 @@
  *      bin  2048..    128 bins an octave up to 64 GiB; the last holds all larger sizes as well
  *      bitmap         one bit a bin; one summary word over the bitmap
  *
- *      first[bin]  ->  block  ->  block  ->  block        list, of one size: low addresses in front
- *                      of low     of high addresses
- *      root[bin]   ->  treap of (size, address)           with its first block in first[bin]
+ *      bin   list    first -> block -> block -> block <- end    of one size, low addresses in front
+ *      bin   treap   root -> (size, address)                    and its first block
  *
  * A bin below 1 MiB is a list if the index was arranged so; all others are treaps. A list costs no descent, and no
- * branch on what is in it: a block below the middle of what came lately goes to the front, another to the end. So
- * low addresses fill and high ones fall empty, nearly as with a sorted bin, and at half the cost
- * (doc/benchmarks.md). A treap gives the lowest of equal blocks, as PyTorch does; classic segments keep to that,
- * so that totals can be compared.
+ * branch on what is in it: a block below the middle of what came lately, into whatever list, goes to the front,
+ * another to the end. So low addresses fill and high ones fall empty, nearly as with a sorted bin, and at half
+ * the cost (doc/benchmarks.md). A treap gives the lowest of equal blocks, as PyTorch does; classic segments
+ * keep to that, so that totals can be compared.
  *
  * Bins are narrow so that treaps stay low even with many blocks free: each level is a cache miss. Pages of
  * the tables into which no size ever fell are never touched.
@@ -46,9 +45,13 @@ struct gr_index {
     gr_addr middle;   /* the mean address of what came into lists, the latest counting most */
     uint64_t summary; /* bit w: map[w] != 0 */
     uint64_t map[GR_INDEX_WORDS];
-    struct gr_block *first[GR_INDEX_BINS];
-    struct gr_block *root[GR_INDEX_BINS];    /* of a treap */
-    struct gr_block **end[GR_INDEX_SINGLES]; /* of a list that holds any: what would lead to one more */
+    struct gr_index_bin {
+        struct gr_block *first; /* NULL: it is empty */
+        union {
+            struct gr_block *root; /* of a treap */
+            struct gr_block **end; /* of a list that is not empty: what would lead to one more */
+        };
+    } bin[GR_INDEX_BINS];
 };
 
 /* An index of zeroed memory is empty and has treaps alone. Lists or not, while it is empty: */
@@ -86,32 +89,34 @@ static inline unsigned gr_index_bin_of(uint64_t size) {
 }
 
 /* For a treap that holds others as well, and for a size to which the first block of its bin is too small. */
-void gr_index_insert_among(struct gr_index *index, unsigned n, struct gr_block *b);
-void gr_index_remove_among(struct gr_index *index, unsigned n, struct gr_block *b);
+void gr_index_insert_among(struct gr_index_bin *bin, struct gr_block *b);
+void gr_index_remove_among(struct gr_index_bin *bin, struct gr_block *b);
 struct gr_block *gr_index_find_behind(const struct gr_index *index, size_t size);
 
 static inline void gr_index_insert(struct gr_index *index, struct gr_block *b) {
     unsigned n;
+    struct gr_index_bin *bin;
     if (b->size < index->listed) {
         n = (unsigned)(b->size / GR_BLOCK_UNIT);
-        struct gr_block **head = &index->first[n];
+        bin = &index->bin[n];
+        struct gr_block **head = &bin->first;
         const bool front = (b->addr < index->middle) | !*head;
-        struct gr_block **link =
-            (struct gr_block **)gr_select(front, (uintptr_t)head, (uintptr_t)index->end[n]);
+        struct gr_block **link = (struct gr_block **)gr_select(front, (uintptr_t)head, (uintptr_t)bin->end);
         struct gr_block *next = *link;
         b->u.list.next = next;
         b->u.list.link = link;
         *link = b;
-        *(next ? &next->u.list.link : &index->end[n]) = &b->u.list.next;
+        *(next ? &next->u.list.link : &bin->end) = &b->u.list.next;
         index->middle += (b->addr >> GR_INDEX_LATELY_LOG2) - (index->middle >> GR_INDEX_LATELY_LOG2);
     } else {
         n = gr_index_bin_of(b->size);
+        bin = &index->bin[n];
         b->u.node.child[0] = b->u.node.child[1] = b->u.node.parent = NULL;
-        if (index->first[n]) {
-            gr_index_insert_among(index, n, b);
+        if (bin->first) {
+            gr_index_insert_among(bin, b);
             return;
         }
-        index->root[n] = index->first[n] = b;
+        bin->root = bin->first = b;
     }
     index->map[n / 64] |= UINT64_C(1) << n % 64;
     index->summary |= UINT64_C(1) << n / 64;
@@ -119,21 +124,24 @@ static inline void gr_index_insert(struct gr_index *index, struct gr_block *b) {
 
 static inline void gr_index_remove(struct gr_index *index, struct gr_block *b) {
     unsigned n;
+    struct gr_index_bin *bin;
     if (b->size < index->listed) {
         n = (unsigned)(b->size / GR_BLOCK_UNIT);
+        bin = &index->bin[n];
         struct gr_block *next = b->u.list.next, **link = b->u.list.link;
         GR_ASSERT(*link == b, "X3");
         *link = next;
-        *(next ? &next->u.list.link : &index->end[n]) = link;
+        *(next ? &next->u.list.link : &bin->end) = link;
     } else {
         n = gr_index_bin_of(b->size);
+        bin = &index->bin[n];
         if ((uintptr_t)b->u.node.child[0] | (uintptr_t)b->u.node.child[1] | (uintptr_t)b->u.node.parent) {
-            gr_index_remove_among(index, n, b);
+            gr_index_remove_among(bin, b);
             return;
         }
-        index->root[n] = index->first[n] = NULL;
+        bin->root = bin->first = NULL;
     }
-    index->map[n / 64] &= ~((uint64_t)!index->first[n] << n % 64);
+    index->map[n / 64] &= ~((uint64_t)!bin->first << n % 64);
     index->summary &= ~((uint64_t)!index->map[n / 64] << n / 64);
 }
 
@@ -148,7 +156,7 @@ static inline struct gr_block *gr_index_first_from(const struct gr_index *index,
         w = (unsigned)__builtin_ctzll(words);
         bits = index->map[w];
     }
-    return index->first[w * 64 + (unsigned)__builtin_ctzll(bits)];
+    return index->bin[w * 64 + (unsigned)__builtin_ctzll(bits)].first;
 }
 
 /* The first block, by size and then as its bin is ordered, whose size is at least `size`, or NULL. */

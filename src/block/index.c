@@ -2,7 +2,16 @@
  * Index of blocks by size: treaps, order, checking. */
 #include "block/index.h"
 
+#include <string.h>
+
 #include "base/check.h"
+
+void gr_index_arrange(struct gr_index *index, bool lists) {
+    GR_ASSERT(!index->summary, "X1");
+    /* Of lists that were the ends are left. */
+    if (index->listed && !lists) memset(index->bin, 0, GR_INDEX_SINGLES * sizeof(index->bin[0]));
+    index->listed = lists ? GR_INDEX_SINGLES * GR_BLOCK_UNIT : 0;
+}
 
 /* Higher wins the top of the treap. */
 static inline uint64_t priority(const struct gr_block *b) {

@@ -55,10 +55,7 @@ struct gr_index {
 };
 
 /* An index of zeroed memory is empty and has treaps alone. Lists or not, while it is empty: */
-static inline void gr_index_arrange(struct gr_index *index, bool lists) {
-    GR_ASSERT(!index->summary, "X1");
-    index->listed = lists ? GR_INDEX_SINGLES * GR_BLOCK_UNIT : 0;
-}
+void gr_index_arrange(struct gr_index *index, bool lists);
 
 __extension__ typedef unsigned __int128 gr_index_key;
 

@@ -255,6 +255,20 @@ START_TEST(bins_never_fall_as_sizes_grow_and_one_below_1_mib_holds_one_size) {
 }
 END_TEST
 
+START_TEST(an_index_that_had_lists_is_sound_and_sorted_without_them) {
+    gr_index_arrange(&indexed, true);
+    for (size_t n = 0; n < 100; n++) {
+        blocks[n] =
+            (struct gr_block){.addr = (n + 1) << 20, .size = 512 * (1 + n % 10), .state = GR_BLOCK_FREE};
+        gr_index_insert(&indexed, &blocks[n]);
+    }
+    for (size_t n = 0; n < 100; n++) gr_index_remove(&indexed, &blocks[n]);
+    gr_index_arrange(&indexed, false);
+    check_all();
+    random_operations(2); /* of small sizes */
+}
+END_TEST
+
 /* ---- the check has teeth ---------------------------------------------------------------------- */
 
 static void fill_some(void) {
@@ -349,6 +363,7 @@ Suite *suite_index(void) {
     tcase_add_loop_test(cases, a_fit_is_looked_for_in_higher_bins_when_its_own_has_only_smaller_blocks, 0, 2);
     tcase_add_test(cases, bins_never_fall_as_sizes_grow_and_one_below_1_mib_holds_one_size);
     tcase_add_loop_test(cases, a_block_in_the_wrong_bin_a_wrong_bit_or_state_breaks_x1, 0, 2);
+    tcase_add_test(cases, an_index_that_had_lists_is_sound_and_sorted_without_them);
     tcase_add_test(cases, disorder_in_a_treap_breaks_x2);
     tcase_add_test(cases, a_link_of_a_list_that_leads_elsewhere_breaks_x3);
     suite_add_tcase(suite, cases);

@@ -256,6 +256,7 @@ END_TEST
 START_TEST(a_pool_of_ranges_that_is_handed_on_to_serve_by_classic_segments_serves_as_they_do) {
     ck_assert(!lowest_serves(4096));
     lone_pool_hand_on(&lone, false, false);
+    ck_assert_ptr_null(lone_pool_check(&lone));
     lone_pool_add_classic(&lone, 16 * GR_MIB);
     ck_assert(lowest_serves(4096));
 }

@@ -284,6 +284,10 @@ int explain_make(const struct snapshot *snapshot, const struct snapshot_device *
     return -1;
 }
 
+bool explain_failed_before(const struct explain *x) {
+    return !x->failed && x->snapshot->statistics.out_of_memory > 0;
+}
+
 void explain_free(struct explain *explain) {
     growth_free(&explain->growth);
 }

@@ -74,6 +74,8 @@ struct explain {
 int explain_make(const struct snapshot *snapshot, const struct snapshot_device *device, uint64_t card,
                  struct explain *out, struct problem *problem);
 void explain_free(struct explain *explain);
+/* Nothing failed in the history, but the job did run out of memory before it. */
+bool explain_failed_before(const struct explain *explain);
 
 /* "leak", "nothing wrong", ... */
 const char *explain_kind_name(enum explain_kind kind);

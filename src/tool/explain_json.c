@@ -102,6 +102,7 @@ void explain_print_json(const struct explain *x, FILE *to) {
     fprintf(to, ",\"device\":%d,\"kind\":", x->device->index);
     json_string(to, explain_kind_name(x->kind));
     fprintf(to, ",\"out_of_memory\":%s,", x->failed ? "true" : "false");
+    fprintf(to, "\"out_of_memory_before\":%s,", explain_failed_before(x) ? "true" : "false");
     field(to, "entry", x->entry);
     field(to, "entries", x->device->entry_count);
     field(to, "unexplained", x->device->unexplained);
@@ -126,6 +127,7 @@ void explain_print_json(const struct explain *x, FILE *to) {
     field(to, "low_bytes", x->card.low);
     field(to, "high_bytes", x->card.high);
     field(to, "device_free_bytes", x->card.device_free);
+    field(to, "had_bytes", x->card.had);
     fprintf(to, "\"bytes\":%" PRIu64 "},", x->card.guess);
     json_growth(x, to);
     json_places(x, "pinned_by", x->pins, to);

@@ -153,7 +153,7 @@ static void print_card(const struct explain *x, FILE *to) {
 static void print_moment(const struct explain *x, FILE *to) {
     char place[PLACE];
     const size_t count = x->device->entry_count;
-    const bool before = x->snapshot->statistics.out_of_memory > 0; /* what failed may not be in the history */
+    const bool before = explain_failed_before(x);
     if (x->failed) {
         if (x->request_stack != 0)
             row(to, "failed", "%s at %s", SIZE(x->request),

@@ -167,12 +167,13 @@ expect 1 ': peak: ' explain --memory 10162MiB "$fragmented"
 # Whether a job that failed would fit a larger card.
 expect 1 'card +80.00 GiB, as --memory says$' explain --memory 80GiB "$fragmented"
 expect 1 '^ +the process had 10.86 GiB at most where it failed$' explain --memory 80GiB "$fragmented"
+expect 1 '"had_bytes":1166[0-9]*,"bytes":85899345920' explain --json --memory 80GiB "$fragmented"
 expect 1 'advice +nothing has to be set on this card' explain --memory 80GiB "$fragmented"
 expect 1 ': leak: what is allocated at train/oomjobs.py:12 \(step\), in modeling_gpt2.py:307 \(forward\) only grows$' \
     explain "$leaking"
 expect 1 'grows +156.0 MiB in 13 blocks in 1.0[0-9] s' explain "$leaking"
 expect 1 'without what grows\) .* fits$' explain "$leaking"
-expect 1 '"kind":"leak","out_of_memory":true,"entry":58151,' explain --json "$leaking"
+expect 1 '"kind":"leak","out_of_memory":true,"out_of_memory_before":false,"entry":58151,' explain --json "$leaking"
 expect 1 'at op 14153$' replay --driver sim --memory 10500MiB --conf expandable_segments:False "$fragmented"
 expect 0 '^oom_fragmentation .* 14154 ' replay --driver sim --memory 10.6GiB "$fragmented"
 
@@ -249,6 +250,7 @@ expect 1 '^told.json: peak: what is live and the request are 120.0 MiB, 10.0 MiB
 expect 1 '"oom_at":1' replay --driver sim --json --memory 110MiB told.json
 sed 's/}$/,"granary":{"device":0,"statistics":{"out_of_memory":1}}}/' job.json >told.json
 expect 0 'looked at +the end, device 0: there is no history; the job ran out of memory before$' explain told.json
+expect 0 '"out_of_memory":false,"out_of_memory_before":true,' explain --json told.json
 # What is live at the end is no proof of what other settings would have done.
 quarters=$(for i in 1 2; do printf '{"size":26214400,"state":"active_allocated"},{"size":26214400,"state":"inactive"},'; done)
 snapshot "${quarters%,}" '[0,0]' "$(entry oom 0 41943040 ',"device_free":1048576')"

@@ -9,11 +9,15 @@ static double tick_ns = 1;  /* nanoseconds a tick */
 static double empty_ns = 0; /* of nothing between two ticks */
 static double best_yard;    /* the least reading of the yardstick; 0: none yet */
 
-void *measure_take(size_t count, size_t size) {
-    void *ptr = calloc(count, size);
+/* ptr, which the C library gave, if it did. */
+static void *taken(void *ptr) {
     if (ptr != NULL) return ptr;
     fprintf(stderr, "bench: out of host memory\n");
     exit(EXIT_FAILURE);
+}
+
+void *measure_take(size_t count, size_t size) {
+    return taken(calloc(count, size));
 }
 
 static int compare(const void *a, const void *b) {
@@ -108,9 +112,8 @@ void measure_sample(struct measure_samples *s, double ns) {
     s->last = read_yard();
     if (s->count == s->room) {
         s->room = 2 * s->room + 64;
-        s->ns = realloc(s->ns, s->room * sizeof *s->ns);
-        s->yard = realloc(s->yard, s->room * sizeof *s->yard);
-        if (s->ns == NULL || s->yard == NULL) exit(EXIT_FAILURE);
+        s->ns = taken(realloc(s->ns, s->room * sizeof *s->ns));
+        s->yard = taken(realloc(s->yard, s->room * sizeof *s->yard));
     }
     s->ns[s->count] = ns;
     s->yard[s->count++] = before > s->last ? before : s->last;

@@ -6,7 +6,8 @@
  *
  * A machine that others use as well runs at half its speed for seconds at a time. So a sample lies between two readings
  * of the yardstick, and the median is of those samples during which the machine was as fast as it ever was in this process.
- * They are looked for until there are enough, or for a second and a half more; then all count. */
+ * They are looked for until there are enough, or for a second and a half more; if by then fewer than half were found, all
+ * count. */
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
 

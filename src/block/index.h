@@ -10,9 +10,9 @@
  *
  * A bin below 1 MiB is a list if the index was arranged so; all others are treaps. A list costs no descent, and no
  * branch on what is in it: a block below the middle of what came lately, into whatever list, goes to the front,
- * another to the end. So low addresses fill and high ones fall empty, nearly as with a sorted bin, and at half
- * the cost (doc/benchmarks.md). A treap gives the lowest of equal blocks, as PyTorch does; classic segments
- * keep to that, so that totals can be compared.
+ * another to the end. So low addresses fill and high ones fall empty, nearly as with a sorted bin, and random
+ * traffic takes little more than half the time (doc/benchmarks.md). A treap gives the lowest of equal blocks, as
+ * PyTorch does; classic segments keep to that, so that totals can be compared.
  *
  * Bins are narrow so that treaps stay low even with many blocks free: each level is a cache miss. Pages of
  * the tables into which no size ever fell are never touched.
@@ -56,6 +56,11 @@ struct gr_index {
 
 /* An index of zeroed memory is empty and has treaps alone. Lists or not, while it is empty: */
 void gr_index_arrange(struct gr_index *index, bool lists);
+
+/* Before anything came into lists: about where blocks will lie. The middle finds its way from there. */
+static inline void gr_index_aim(struct gr_index *index, gr_addr addr) {
+    index->middle = addr;
+}
 
 __extension__ typedef unsigned __int128 gr_index_key;
 

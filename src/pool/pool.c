@@ -172,7 +172,7 @@ void gr_pool_add_segment(struct gr_pool *pool, struct gr_segment *segment) {
     memmove(&pool->segments[rank + 1], &pool->segments[rank],
             (pool->segment_count - rank) * sizeof(struct gr_segment *));
     pool->segments[rank] = segment;
-    if (pool->segment_count++ == 0) pool->free.middle = segment->base; /* it finds its way from there */
+    if (pool->segment_count++ == 0) gr_index_aim(&pool->free, segment->base);
     if (segment->first->state == GR_BLOCK_HOLE) gr_index_insert(&pool->holes, segment->first);
 }
 

@@ -9,9 +9,9 @@
  * at the lowest address; else that very one, as PyTorch does.
  *
  * The block freed last is not joined and indexed at once, because very often the next request asks
- * for the same size again. It then gets this block if, and only if, best fit over joined blocks would
- * have given it the same address; whatever else comes settles the recent block first. When the index
- * has not changed since best fit handed out this very block, that is so without looking.
+ * for the same size again. It then gets this block if best fit over joined blocks would have given it the
+ * same address, or if best fit handed out this very block and the index has not changed since: as if it
+ * had not been freed, and without looking. Whatever else comes settles the recent block first.
  *
  * A sparing pool, one of a device that is nearly full or of a handle that moves memory eagerly, looks at a few
  * blocks from the best fit on, and takes the one that keeps the least memory from moving (pin.h). Where a

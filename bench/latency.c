@@ -48,8 +48,8 @@ struct latency_row *latency_add(struct latency *l, const char *shape, const char
 }
 
 static void print_rows(const struct latency *l) {
-    static const char *const headings[] = {"shape", "",         "param",   "granary ns", "p99",
-                                           "max",   "glibc ns", "x glibc", "misses",     "glibc, so many"};
+    static const char *const headings[] = {"shape",    "",        "param",  "granary ns", "p99",    "max",
+                                           "glibc ns", "x glibc", "misses", "wall",       "glibc's"};
     enum { COLUMNS = sizeof headings / sizeof headings[0] };
     struct table table;
     const char *before = "";
@@ -71,10 +71,8 @@ static void print_rows(const struct latency *l) {
             table_put(&table, "%.2g", row->misses);
         else
             table_put(&table, "0");
-        if (row->glibc_many > 0)
-            table_put(&table, "%.1f", row->glibc_many);
-        else
-            table_put(&table, "%s", "");
+        table_put(&table, row->wall > 0 ? "%.1f" : "", row->wall);
+        table_put(&table, row->wall > 0 ? "%.1f" : "", row->glibc_wall);
     }
     table_print(&table, stdout, 2);
 }
@@ -101,9 +99,10 @@ static int write_json(const struct latency *l, const char *folder) {
         json_string(to, row->detail);
         fprintf(to,
                 ",\"param\":%.0f,\"granary_ns\":%.2f,\"p99_ns\":%.1f,\"max_ns\":%.1f,\"glibc_ns\":%.2f,"
-                "\"glibc_threads_ns\":%.2f,\"misses\":%.6f,\"reserved_ratio\":%.4f,\"driver\":\"%s\"}%s\n",
-                row->param, row->figures.median, row->figures.p99, row->figures.max, row->glibc,
-                row->glibc_many > 0 ? row->glibc_many : row->glibc, row->misses, row->ratio,
+                "\"wall_ns\":%.2f,\"glibc_threads_ns\":%.2f,\"misses\":%.6f,\"reserved_ratio\":%.4f,"
+                "\"driver\":\"%s\"}%s\n",
+                row->param, row->figures.median, row->figures.p99, row->figures.max, row->glibc, row->wall,
+                row->wall > 0 ? row->glibc_wall : row->glibc, row->misses, row->ratio,
                 l->device.simulated ? "sim" : "cuda", i + 1 < l->count ? "," : "");
     }
     fputs("]\n", to);

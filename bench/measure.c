@@ -2,12 +2,15 @@
  * Measuring: a clock fine enough for one call, figures of many samples, and glibc as the yardstick. */
 #include "measure.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 static double tick_ns = 1;  /* nanoseconds a tick */
 static double empty_ns = 0; /* of nothing between two ticks */
-static double best_yard;    /* the least reading of the yardstick; 0: none yet */
+static _Atomic double
+    best_yard; /* the least reading of the yardstick; 0: none yet. Of several at once one may be lost */
 
 /* ptr, which the C library gave, if it did. */
 static void *taken(void *ptr) {
@@ -107,16 +110,20 @@ bool measure_more(struct measure_samples *s) {
     return s->count % s->wanted != 0 || (at_full_speed(s) < s->wanted && measure_now() < s->until);
 }
 
-void measure_sample(struct measure_samples *s, double ns) {
-    const double before = s->last;
-    s->last = read_yard();
+static void put(struct measure_samples *s, double ns, double yard) {
     if (s->count == s->room) {
         s->room = 2 * s->room + 64;
         s->ns = taken(realloc(s->ns, s->room * sizeof *s->ns));
         s->yard = taken(realloc(s->yard, s->room * sizeof *s->yard));
     }
     s->ns[s->count] = ns;
-    s->yard[s->count++] = before > s->last ? before : s->last;
+    s->yard[s->count++] = yard;
+}
+
+void measure_sample(struct measure_samples *s, double ns) {
+    const double before = s->last;
+    s->last = read_yard();
+    put(s, ns, before > s->last ? before : s->last);
 }
 
 double measure_end(struct measure_samples *s) {
@@ -125,6 +132,54 @@ double measure_end(struct measure_samples *s) {
     free(s->ns);
     free(s->yard);
     return median;
+}
+
+struct hand {
+    pthread_t thread;
+    pthread_barrier_t *barrier;
+    atomic_bool *stop;
+    measure_work work;
+    void *context;
+    size_t batch;
+    struct measure_samples samples;
+};
+
+static void *lend(void *argument) {
+    struct hand *h = argument;
+    pthread_barrier_wait(h->barrier);
+    h->work(h->context, h->batch);
+    measure_begin(&h->samples, 0);
+    while (!atomic_load_explicit(h->stop, memory_order_relaxed)) {
+        uint64_t start = measure_tick();
+        h->work(h->context, h->batch);
+        measure_sample(&h->samples, measure_ns(measure_tick() - start) / (double)h->batch);
+    }
+    return NULL;
+}
+
+double measure_crew(measure_work work, void *const context[], size_t threads, size_t batch, double length) {
+    enum { ENOUGH = 50 };
+    const struct timespec rest = {(time_t)(length / 1e9), (long)length % 1000000000};
+    struct hand hands[MEASURE_CREW];
+    struct measure_samples all = {.wanted = ENOUGH};
+    pthread_barrier_t barrier;
+    atomic_bool stop = false;
+    pthread_barrier_init(&barrier, NULL, (unsigned)threads);
+    for (size_t i = 0; i < threads; i++) {
+        hands[i] = (struct hand){0, &barrier, &stop, work, context[i], batch, {0}};
+        if (pthread_create(&hands[i].thread, NULL, lend, &hands[i]) != 0) exit(EXIT_FAILURE);
+    }
+    nanosleep(&rest, NULL);
+    atomic_store_explicit(&stop, true, memory_order_relaxed);
+    for (size_t i = 0; i < threads; i++) {
+        struct measure_samples *s = &hands[i].samples;
+        pthread_join(hands[i].thread, NULL);
+        for (size_t n = 0; n < s->count; n++) put(&all, s->ns[n], s->yard[n]);
+        free(s->ns);
+        free(s->yard);
+    }
+    pthread_barrier_destroy(&barrier);
+    return measure_end(&all);
 }
 
 struct figures measure_run(measure_work work, void *context, const struct measure_plan *plan) {

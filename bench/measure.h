@@ -74,6 +74,12 @@ struct measure_plan {
 };
 struct figures measure_run(measure_work work, void *context, const struct measure_plan *plan);
 
+/* The same by several threads at once, each with a context of its own, for so many nanoseconds: the median of one call
+ * by one thread. Of such a machine some processors are slow and some are fast at any moment, so a thread's sample
+ * counts if its own processor was fast. If hardly any was, all count. */
+enum { MEASURE_CREW = 16 };
+double measure_crew(measure_work work, void *const context[], size_t threads, size_t batch, double length);
+
 /* The yardstick: glibc's malloc and free of 1 KiB; and its nanoseconds. */
 void measure_glibc_pair(void);
 double measure_glibc(void);

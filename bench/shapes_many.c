@@ -80,13 +80,27 @@ static double glibc_of(size_t threads, size_t each) {
     return walls_of(workers, threads, each);
 }
 
-/* Several timed runs, then one in which each operation is timed. Wall time by operations of one thread. */
+static void do_job(void *context, size_t count) {
+    struct worker *w = context;
+    w->count = count;
+    w->job(w);
+}
+
+/* What an operation takes its thread, all of them at it. */
+static double crew_of(const struct latency *l, struct worker *workers, size_t threads) {
+    void *contexts[MOST_THREADS];
+    for (size_t i = 0; i < threads; i++) contexts[i] = &workers[i];
+    return measure_crew(do_job, contexts, threads, 1000, l->quick ? 5e7 : 1e9);
+}
+
+/* Several timed runs, then one in which each operation is timed. Wall time by operations of one thread; alone: the
+ * threads do not wait for each other, and the median is of what an operation takes one of them. */
 static void measure(struct latency *l, const char *shape, const char *detail, size_t param,
-                    struct worker *workers, size_t threads, size_t each) {
+                    struct worker *workers, size_t threads, size_t each, bool alone) {
     double glibc = measure_glibc(), glibc_many = glibc_of(threads, each);
     size_t singles = latency_scale(l, 20000);
     double *samples = measure_take(threads * singles, sizeof *samples);
-    double median = walls_of(workers, threads, each);
+    double wall = walls_of(workers, threads, each), median = alone ? crew_of(l, workers, threads) : wall;
     for (size_t i = 0; i < threads; i++) {
         workers[i].count = singles;
         workers[i].singles = samples + i * singles;
@@ -94,7 +108,9 @@ static void measure(struct latency *l, const char *shape, const char *detail, si
     run(workers, threads);
     struct figures f = measure_figures(samples, threads * singles);
     f.median = median;
-    latency_add(l, shape, detail, (double)param, f, glibc, 0)->glibc_many = glibc_many;
+    struct latency_row *row = latency_add(l, shape, detail, (double)param, f, glibc, 0);
+    row->wall = wall;
+    row->glibc_wall = glibc_many;
     free(samples);
 }
 
@@ -123,7 +139,7 @@ static void pairs_on(struct latency *l, size_t threads, bool shared) {
     for (size_t i = 0; i < threads; i++)
         workers[i] = (struct worker){.job = do_pairs, .g = g, .stream = streams[shared ? 0 : i]};
     measure(l, shared ? "threads_shared" : "threads_own", shared ? "one stream" : "a stream each", threads,
-            workers, threads, latency_scale(l, 100000));
+            workers, threads, latency_scale(l, 100000), !shared);
     for (size_t i = 0; i < count; i++) granary_stream_destroy(g, streams[i]);
     granary_close(g);
 }
@@ -180,7 +196,7 @@ static void handoff_of(struct latency *l, size_t couples) {
         workers[2 * i + 1] = (struct worker){.job = consume, .g = g, .stream = stream, .ring = &rings[i]};
     }
     measure(l, "handoff", "freed by another thread", 2 * couples, workers, 2 * couples,
-            latency_scale(l, 100000));
+            latency_scale(l, 100000), false);
     for (size_t i = 0; i < couples; i++) granary_stream_destroy(g, workers[2 * i].stream);
     granary_close(g);
     free(rings);

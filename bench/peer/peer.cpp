@@ -86,7 +86,23 @@ static void holes(int count) {
 
 /* ---- threads ------------------------------------------------------------------------------------ */
 
-static void threads(int count, bool shared) {
+/* Each with a stream of its own: what a pair takes a thread, as bench/shapes_many.c measures it. */
+static void threads_own(int count) {
+    std::vector<int> numbers(count);
+    std::vector<void *> contexts(count);
+    for (int k = 0; k < count; k++) {
+        numbers[k] = k;
+        contexts[k] = &numbers[k];
+    }
+    auto pairs = [](void *context, size_t n) {
+        cudaSetDevice(0);
+        for (size_t i = 0; i < n; i++) give(take(4096 * (1 + i % 16), *(int *)context));
+    };
+    rows.add("threads_own", "a pair of one", count, measure_crew(pairs, contexts.data(), count, 1000, 1e9));
+}
+
+/* All on one stream: wall time. */
+static void threads_shared(int count) {
     const int each = 20000;
     std::vector<double> walls;
     for (int run = -1; run < 3; run++) {
@@ -95,9 +111,9 @@ static void threads(int count, bool shared) {
         for (int k = 0; k < count; k++)
             crew.emplace_back([&, k] {
                 cudaSetDevice(0);
-                give(take(4096, shared ? 0 : k));
+                give(take(4096));
                 began[k] = now();
-                for (int i = 0; i < each; i++) give(take(4096 * (1 + (size_t)i % 16), shared ? 0 : k));
+                for (int i = 0; i < each; i++) give(take(4096 * (1 + (size_t)i % 16)));
                 ended[k] = now();
             });
         for (auto &one : crew) one.join();
@@ -105,7 +121,7 @@ static void threads(int count, bool shared) {
         double to = *std::max_element(ended.begin(), ended.end());
         if (run >= 0) walls.push_back((to - from) / each);
     }
-    rows.add(shared ? "threads_shared" : "threads_own", "wall time by pairs of one", count, median(walls));
+    rows.add("threads_shared", "wall time by pairs of one", count, median(walls));
 }
 
 /* ---- traces ------------------------------------------------------------------------------------- */
@@ -260,8 +276,8 @@ int main(int argc, char **argv) {
     } else if (what == "holes") {
         for (int count : {4096, 16384, 65536}) holes(count);
     } else if (what == "threads") {
-        for (int count : {1, 2, 4, 8}) threads(count, false);
-        for (int count : {1, 2, 4, 8}) threads(count, true);
+        for (int count : {1, 2, 4, 8}) threads_own(count);
+        for (int count : {1, 2, 4, 8}) threads_shared(count);
     } else if (what == "trace") {
         traces(argc - 4, argv + 4);
     } else if (what == "growth") {

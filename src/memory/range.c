@@ -4,6 +4,14 @@
 
 #include "base/check.h"
 #include "base/host.h"
+#include "block/table.h"
+
+/* Where a range of so many bytes is to begin: one that spans entries of the address table (block/table.h) with one, so
+ * that nearly always a single load finds the owner of an address. */
+static size_t alignment(size_t bytes, size_t granule) {
+    const size_t entry = (size_t)1 << GR_TABLE_LEAF_BITS;
+    return bytes >= entry ? gr_max(entry, granule) : granule;
+}
 
 int gr_range_open(struct gr_range *range, struct gr_driver *driver, size_t bytes, size_t need) {
     const size_t granule = driver->facts.granule;
@@ -11,8 +19,9 @@ int gr_range_open(struct gr_range *range, struct gr_driver *driver, size_t bytes
     for (;;) {
         struct gr_extent **slot = gr_host_take(bytes / granule, sizeof(struct gr_extent *), 8);
         if (!slot) return GRANARY_HOST_MEMORY;
-        int status = gr_driver_status(driver, GR_ENTRY_cuMemAddressReserve,
-                                      GR_DRIVE(driver, cuMemAddressReserve, &base, bytes, granule, 0, 0));
+        int status = gr_driver_status(
+            driver, GR_ENTRY_cuMemAddressReserve,
+            GR_DRIVE(driver, cuMemAddressReserve, &base, bytes, alignment(bytes, granule), 0, 0));
         if (status == GRANARY_OK) {
             *range =
                 (struct gr_range){.base = base, .slots = bytes / granule, .granule = granule, .slot = slot};

@@ -3,12 +3,12 @@
  *
  *      bucket[hash of addr]  ->  block  ->  block        linked through u.live.chain
  *
- * There are at least as many buckets as blocks, so a chain is hardly ever longer than two, and a block
- * costs 8 to 16 bytes here. A set that becomes too small gets twice the buckets; the old ones move over
- * two at a time, with each block that is added, so that no call pauses. When the host has no memory the
- * chains are longer for a while: adding and removing never fail.
+ * There are at least twice as many buckets as blocks: a chain is hardly ever longer than one, which matters as whether
+ * the first block is the right one is a branch that cannot be foreseen. A block costs 16 to 32 bytes here. A set that
+ * becomes too small gets twice the buckets; the old ones move over a few at a time, with each block that is added, so
+ * that no call pauses. When the host has no memory the chains are longer for a while: adding and removing never fail.
  *
- *      growing      bucket[0 .. 2n)   takes old[i] over as [i] and [i + n]
+ *      growing      bucket[0 .. 2n)   takes old[i] over as [2i] and [2i + 1]
  *                   old[moved .. n)   still in use
  *
  * Invariants (gr_live_check):
@@ -21,17 +21,21 @@
 
 #include "block/block.h"
 
-enum { GR_LIVE_FEW = 16 };
+enum { GR_LIVE_FEW_LOG2 = 4, GR_LIVE_FEW = 1 << GR_LIVE_FEW_LOG2 };
 
 struct gr_live {
     struct gr_block **bucket;
-    size_t mask;  /* buckets - 1 */
-    size_t count; /* of blocks */
-    size_t due;   /* the count from which on there is something to do; 0 while growing */
+    unsigned shift; /* 64 - log2 of the number of buckets */
+    size_t count;   /* of blocks */
+    size_t due;     /* the count from which on there is something to do; 0 while growing */
     struct gr_block **old;
     size_t moved;
     struct gr_block *few[GR_LIVE_FEW]; /* the first buckets */
 };
+
+static inline size_t gr_live_buckets(const struct gr_live *live) {
+    return (size_t)1 << (64 - live->shift);
+}
 
 void gr_live_init(struct gr_live *live);
 void gr_live_fini(struct gr_live *live);
@@ -40,11 +44,11 @@ void gr_live_fini(struct gr_live *live);
 void gr_live_grow(struct gr_live *live);
 
 static inline struct gr_block **gr_live_bucket(struct gr_live *live, gr_addr addr) {
+    /* 2^64 by the golden ratio: addresses at even distances are spread more evenly than by chance */
     uint64_t hash = addr / GR_BLOCK_UNIT * UINT64_C(0x9E3779B97F4A7C15);
-    hash ^= hash >> 32; /* no stride of addresses falls into few buckets in both halves */
-    if (GR_UNLIKELY(live->old != NULL) && (hash & live->mask >> 1) >= live->moved)
-        return &live->old[hash & live->mask >> 1];
-    return &live->bucket[hash & live->mask];
+    if (GR_UNLIKELY(live->old != NULL) && hash >> live->shift >> 1 >= live->moved)
+        return &live->old[hash >> live->shift >> 1];
+    return &live->bucket[hash >> live->shift];
 }
 
 /* The link to the block that is live at exactly this address, or to NULL. Good until the set changes. */

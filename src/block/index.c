@@ -92,6 +92,11 @@ void gr_index_remove_among(struct gr_index_bin *bin, struct gr_block *b) {
     if (*link) (*link)->u.node.parent = up;
 }
 
+static struct gr_block *first_from(const struct gr_index *index, unsigned n) {
+    n = gr_index_bin_from(index, n);
+    return n < GR_INDEX_BINS ? index->bin[n].first : NULL;
+}
+
 struct gr_block *gr_index_find_behind(const struct gr_index *index, size_t size) {
     unsigned n = gr_index_bin_of(size);
     struct gr_block *found = NULL;
@@ -100,12 +105,12 @@ struct gr_block *gr_index_find_behind(const struct gr_index *index, size_t size)
         if (enough) found = at;
         at = at->u.node.child[!enough];
     }
-    return found ? found : gr_index_first_from(index, n + 1);
+    return found ? found : first_from(index, n + 1);
 }
 
 struct gr_block *gr_index_next(const struct gr_index *index, const struct gr_block *b) {
     struct gr_block *next = b->size < index->listed ? b->u.list.next : successor(b);
-    return next ? next : gr_index_first_from(index, gr_index_bin_of(b->size) + 1);
+    return next ? next : first_from(index, gr_index_bin_of(b->size) + 1);
 }
 
 struct gr_block *gr_index_largest(const struct gr_index *index) {

@@ -73,11 +73,9 @@ static inline bool gr_index_before(const struct gr_block *a, const struct gr_blo
     return gr_index_key_of(a->size, a->addr) < gr_index_key_of(b->size, b->addr);
 }
 
-/* Would a block of this size and address, were it inserted now, be found before the other one? */
-static inline bool gr_index_precedes(const struct gr_index *index, uint64_t size, gr_addr addr,
-                                     const struct gr_block *other) {
-    gr_addr bound = gr_select(size < index->listed, index->middle, other->addr);
-    return gr_index_key_of(size, addr) < gr_index_key_of(other->size, bound);
+/* Whatever has a lower key would be found before the block, were it inserted now. */
+static inline gr_index_key gr_index_bound(const struct gr_index *index, const struct gr_block *b) {
+    return gr_index_key_of(b->size, gr_select(b->size < index->listed, index->middle, b->addr));
 }
 
 static inline unsigned gr_index_bin_of(uint64_t size) {
@@ -101,10 +99,10 @@ static inline void gr_index_insert(struct gr_index *index, struct gr_block *b) {
     if (b->size < index->listed) {
         n = (unsigned)(b->size / GR_BLOCK_UNIT);
         bin = &index->bin[n];
-        struct gr_block **head = &bin->first;
+        struct gr_block **head = &bin->first, **link, *next;
         const bool front = (b->addr < index->middle) | !*head;
-        struct gr_block **link = (struct gr_block **)gr_select(front, (uintptr_t)head, (uintptr_t)bin->end);
-        struct gr_block *next = *link;
+        link = (struct gr_block **)gr_select(front, (uintptr_t)head, (uintptr_t)bin->end);
+        next = (struct gr_block *)gr_select(front, (uintptr_t)*head, 0); /* *link may be far away in memory */
         b->u.list.next = next;
         b->u.list.link = link;
         *link = b;
@@ -147,24 +145,41 @@ static inline void gr_index_remove(struct gr_index *index, struct gr_block *b) {
     index->summary &= ~((uint64_t)!index->map[n / 64] << n / 64);
 }
 
-/* First block of the first bin from n on that has any, or NULL. */
-static inline struct gr_block *gr_index_first_from(const struct gr_index *index, unsigned n) {
-    if (GR_UNLIKELY(n >= GR_INDEX_BINS)) return NULL;
+/* The first bin from n on that has any block, or GR_INDEX_BINS. */
+static inline unsigned gr_index_bin_from(const struct gr_index *index, unsigned n) {
+    if (GR_UNLIKELY(n >= GR_INDEX_BINS)) return GR_INDEX_BINS;
     unsigned w = n / 64;
     uint64_t bits = index->map[w] & ~UINT64_C(0) << n % 64;
     if (!bits) {
         uint64_t words = index->summary & ~UINT64_C(0) << w << 1;
-        if (!words) return NULL;
+        if (!words) return GR_INDEX_BINS;
         w = (unsigned)__builtin_ctzll(words);
         bits = index->map[w];
     }
-    return index->bin[w * 64 + (unsigned)__builtin_ctzll(bits)].first;
+    return w * 64 + (unsigned)__builtin_ctzll(bits);
 }
 
-/* The first block, by size and then as its bin is ordered, whose size is at least `size`, or NULL. */
+/* The first block, by size and then as its bin is ordered, whose size is at least `size`, and its bound; or NULL. The
+ * bound of a block in a list tells without a look at it, which may be far away in memory. */
+static inline struct gr_block *gr_index_seek(const struct gr_index *index, size_t size, gr_index_key *bound) {
+    unsigned n = gr_index_bin_from(index, gr_index_bin_of(size));
+    if (n == GR_INDEX_BINS) return NULL;
+    struct gr_block *b = index->bin[n].first;
+    if (n < index->listed / GR_BLOCK_UNIT) {
+        *bound = gr_index_key_of(n * (uint64_t)GR_BLOCK_UNIT, index->middle);
+        return b;
+    }
+    if (GR_UNLIKELY(b->size < size)) b = gr_index_find_behind(index, size);
+    if (GR_LIKELY(b != NULL)) *bound = gr_index_key_of(b->size, b->addr);
+    return b;
+}
+/* The block alone. */
 static inline struct gr_block *gr_index_find(const struct gr_index *index, size_t size) {
-    struct gr_block *b = gr_index_first_from(index, gr_index_bin_of(size));
-    return GR_LIKELY(!b || b->size >= size) ? b : gr_index_find_behind(index, size);
+    gr_index_key bound;
+    return gr_index_seek(index, size, &bound);
+}
+static inline uint64_t gr_index_key_size(gr_index_key key) {
+    return (uint64_t)(key >> 64);
 }
 
 /* The next block in this order, or NULL. */

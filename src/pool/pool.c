@@ -52,7 +52,7 @@ bool gr_pool_recent_serves(const struct gr_pool *pool, size_t rounded) {
     }
     other = gr_index_find(&pool->free, rounded);
     if (other == next && other) other = gr_index_next(&pool->free, other);
-    return !other || gr_index_precedes(&pool->free, joined, b->addr, other);
+    return !other || gr_index_key_of(joined, b->addr) < gr_index_bound(&pool->free, other);
 }
 
 /* Of the next few blocks from b on, the one that pins least; the first of several, or the one in the youngest
@@ -97,7 +97,7 @@ bool gr_pool_is_dear(struct gr_pool *pool, size_t rounded) {
 
 void gr_pool_retake(struct gr_pool *pool, struct gr_block *b, size_t rounded, size_t requested) {
     struct gr_block *rest = NULL;
-    if (gr_pool_splits(pool, b, rounded) && gr_slab_reserve(&pool->blocks, 1))
+    if (gr_pool_splits(pool, b->size, rounded) && gr_slab_reserve(&pool->blocks, 1))
         rest = gr_block_split(&pool->blocks, b, rounded);
     gr_block_become(b, GR_BLOCK_FREE);
     gr_pool_hand_out(pool, b, requested);

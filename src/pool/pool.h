@@ -150,9 +150,9 @@ struct gr_fit gr_pool_choose(const struct gr_pool *pool, size_t rounded, bool gr
  * there is a tile for it. Cannot fail. */
 void gr_pool_retake(struct gr_pool *pool, struct gr_block *b, size_t rounded, size_t requested);
 
-/* Is what is too much of the block for the request a block of its own? */
-static inline bool gr_pool_splits(const struct gr_pool *pool, const struct gr_block *b, size_t rounded) {
-    size_t rest = b->size - rounded;
+/* Is what a block of so many bytes has too much for the request a block of its own? */
+static inline bool gr_pool_splits(const struct gr_pool *pool, size_t size, size_t rounded) {
+    size_t rest = size - rounded;
     return rest > 0 && !pool->no_split &&
            (pool->expandable || gr_sizing_splits(pool->sizing, pool->class, rounded, rest));
 }
@@ -201,39 +201,46 @@ struct gr_block *gr_pool_take_sparing(struct gr_pool *pool, size_t rounded, bool
 GR_MUST static GR_INLINE int gr_pool_take(struct gr_pool *pool, size_t rounded, size_t requested, bool grown,
                                           struct gr_block **out) {
     struct gr_block *b = pool->recent;
-    bool outside = false; /* b is in no index */
+    bool outside = false;  /* b is in no index */
+    size_t size = rounded; /* of b */
     int status = GRANARY_OK;
     if (GR_UNLIKELY(pool->sparing)) {
         b = gr_pool_take_sparing(pool, rounded, grown, &outside);
+        if (b) size = b->size;
     } else if (b && b->size == rounded && b->next && b->next->state == GR_BLOCK_FREE &&
                gr_pool_recent_serves(pool, rounded)) {
         pool->recent = NULL;
         outside = true;
     } else {
-        /* First, so that memory is asked for what comes next before joining waits for neighbours. */
-        struct gr_block *found = gr_index_find(&pool->free, rounded);
+        /* First, so that memory is asked for what comes next before joining waits for neighbours. What is random
+         * depends on the bound, not on the block that was found: it is known early, and missed branches cost less. */
+        gr_index_key bound = 0;
+        struct gr_block *found = gr_index_seek(&pool->free, rounded, &bound);
         if (b) {
             const bool stale = found && (found == b->next || found == b->prev); /* it will be part of b */
             pool->recent = NULL;
             b = gr_pool_join(pool, b);
-            if (GR_UNLIKELY(stale)) found = gr_index_find(&pool->free, rounded);
+            if (GR_UNLIKELY(stale)) found = gr_index_seek(&pool->free, rounded, &bound);
+            outside = (b->size >= rounded) & (!found | (gr_index_key_of(b->size, b->addr) < bound));
         }
-        outside = b && b->size >= rounded &&
-                  (!found || gr_index_precedes(&pool->free, b->size, b->addr, found));
-        if (!outside) {
+        if (GR_UNLIKELY(outside)) {
+            size = b->size;
+        } else {
             if (b) gr_index_insert(&pool->free, b);
             b = found;
+            size = gr_index_key_size(bound);
         }
     }
-    if (!b || (!pool->expandable && !gr_sizing_fits(pool->sizing, b->size, rounded))) {
+    if (!b || (!pool->expandable && !gr_sizing_fits(pool->sizing, size, rounded))) {
         status = GRANARY_OUT_OF_MEMORY;
         goto undo;
     }
-    bool cut = gr_pool_splits(pool, b, rounded);
+    bool cut = gr_pool_splits(pool, size, rounded);
     if (cut && GR_UNLIKELY(!gr_slab_reserve(&pool->blocks, 1))) {
         status = GRANARY_HOST_MEMORY;
         goto undo;
     }
+    GR_ASSERT(b->size == size, "X1");
     if (!outside) gr_index_remove(&pool->free, b);
     if (cut) gr_index_insert(&pool->free, gr_block_split(&pool->blocks, b, rounded));
     gr_pool_hand_out(pool, b, requested);

@@ -51,8 +51,9 @@ static void insert(struct gr_block *b) {
     size_t at = place(b->size, b->addr);
     memmove(&array[at + 1], &array[at], (count++ - at) * sizeof *array);
     array[at] = b;
-    if (at + 1 < count) ck_assert(gr_index_precedes(&indexed, b->size, b->addr, array[at + 1]));
-    if (at > 0) ck_assert(!gr_index_precedes(&indexed, b->size, b->addr, array[at - 1]));
+    if (at + 1 < count)
+        ck_assert(gr_index_key_of(b->size, b->addr) < gr_index_bound(&indexed, array[at + 1]));
+    if (at > 0) ck_assert(gr_index_key_of(b->size, b->addr) >= gr_index_bound(&indexed, array[at - 1]));
     gr_index_insert(&indexed, b);
 }
 
@@ -71,7 +72,10 @@ static size_t fit(size_t size) {
 
 static void check_find(size_t size) {
     size_t at = fit(size);
-    HOT_ASSERT(gr_index_find(&indexed, size) == (at < count ? array[at] : NULL));
+    gr_index_key bound = 0;
+    struct gr_block *found = gr_index_seek(&indexed, size, &bound);
+    HOT_ASSERT(found == (at < count ? array[at] : NULL));
+    if (found) HOT_ASSERT(bound == gr_index_bound(&indexed, found));
 }
 
 static void check_all(void) {

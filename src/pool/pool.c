@@ -77,15 +77,14 @@ struct gr_fit gr_pool_choose(const struct gr_pool *pool, size_t rounded, bool gr
     return pool->sparing && b ? cheapest(pool, b, rounded, grown) : (struct gr_fit){.block = b};
 }
 
-struct gr_block *gr_pool_take_sparing(struct gr_pool *pool, size_t rounded, bool grown, bool *outside) {
+struct gr_taken gr_pool_take_sparing(struct gr_pool *pool, size_t rounded, bool grown) {
     struct gr_block *b = pool->recent;
-    *outside = b && gr_pool_recent_serves(pool, rounded);
-    if (*outside) {
+    if (b && gr_pool_recent_serves(pool, rounded)) {
         pool->recent = NULL;
-        return b;
+        return (struct gr_taken){b, true};
     }
     gr_pool_settle(pool);
-    return gr_pool_choose(pool, rounded, grown).block;
+    return (struct gr_taken){gr_pool_choose(pool, rounded, grown).block, false};
 }
 
 bool gr_pool_is_dear(struct gr_pool *pool, size_t rounded) {

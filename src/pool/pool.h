@@ -192,8 +192,11 @@ void gr_pool_put_hole(struct gr_pool *pool, struct gr_block *b);
  * seem to be freed just now. */
 bool gr_pool_recent_serves(const struct gr_pool *pool, size_t rounded);
 
-/* The block that a sparing pool takes; *outside tells whether it is in no index. */
-struct gr_block *gr_pool_take_sparing(struct gr_pool *pool, size_t rounded, bool grown, bool *outside);
+/* The block that a sparing pool takes, or NULL. */
+struct gr_taken {
+    struct gr_block *block;
+    bool outside; /* it is in no index */
+} gr_pool_take_sparing(struct gr_pool *pool, size_t rounded, bool grown);
 
 /* Takes the best fit for a rounded size and makes it LIVE: OK; or OUT_OF_MEMORY when no block fits,
  * HOST_MEMORY when cutting needs a tile and there is none. Changes nothing on failure. What comes of the recent
@@ -205,7 +208,9 @@ GR_MUST static GR_INLINE int gr_pool_take(struct gr_pool *pool, size_t rounded, 
     size_t size = rounded; /* of b */
     int status = GRANARY_OK;
     if (GR_UNLIKELY(pool->sparing)) {
-        b = gr_pool_take_sparing(pool, rounded, grown, &outside);
+        const struct gr_taken taken = gr_pool_take_sparing(pool, rounded, grown);
+        b = taken.block;
+        outside = taken.outside;
         if (b) size = b->size;
     } else if (b && b->size == rounded && b->next && b->next->state == GR_BLOCK_FREE &&
                gr_pool_recent_serves(pool, rounded)) {

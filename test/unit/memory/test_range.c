@@ -3,6 +3,7 @@
  * is refused. */
 #include <check.h>
 
+#include "block/table.h"
 #include "memory/range.h"
 #include "support/fixture.h"
 
@@ -93,6 +94,20 @@ START_TEST(a_reservation_that_is_refused_is_halved_down_to_the_need) {
     ck_assert_int_eq(gr_range_open(&r, &driver, 12 * GR_MIB, 12 * GR_MIB), GRANARY_ADDRESS_SPACE);
     ck_assert_uint_eq(fixture_held().reservations, 0);
     close_driver();
+}
+END_TEST
+
+START_TEST(a_range_that_spans_entries_of_the_address_table_begins_with_one) {
+    const size_t entry = (size_t)1 << GR_TABLE_LEAF_BITS;
+    const size_t sizes[] = {entry - 2 * GR_MIB, entry, entry + 2 * GR_MIB, 5 * entry};
+    struct gr_range many[2 * GR_COUNT(sizes)];
+    for (size_t i = 0; i < GR_COUNT(many); i++) {
+        const size_t size = sizes[i % GR_COUNT(sizes)];
+        ck_assert_int_eq(gr_range_open(&many[i], &driver, size, size), GRANARY_OK);
+        ck_assert(size < entry || gr_is_aligned(many[i].base, entry));
+        ck_assert(gr_is_aligned(many[i].base, 2 * GR_MIB));
+    }
+    for (size_t i = 0; i < GR_COUNT(many); i++) gr_range_close(&many[i], &driver);
 }
 END_TEST
 
@@ -286,6 +301,7 @@ Suite *suite_range(void) {
     Suite *suite = suite_create("range");
     TCase *alone = tcase_create("reserving"), *cases = tcase_create("mapping");
     tcase_add_test(alone, a_reservation_that_is_refused_is_halved_down_to_the_need);
+    tcase_add_test(cases, a_range_that_spans_entries_of_the_address_table_begins_with_one);
     tcase_add_test(alone, another_refusal_than_for_want_of_addresses_is_reported_and_not_tried_again);
     suite_add_tcase(suite, alone);
     tcase_add_checked_fixture(cases, setup, teardown);

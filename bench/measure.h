@@ -4,10 +4,10 @@
  * The median is taken over batches of calls, so that reading the clock does not show in it; the 99th
  * percentile and the most are of single calls, less what an empty measurement takes.
  *
- * A machine that others use as well runs at half its speed for seconds at a time. So a sample lies between two readings
- * of the yardstick, and the median is of those samples during which the machine was as fast as it ever was in this process.
- * They are looked for until there are enough, or for a second and a half more; if by then fewer than half were found, all
- * count. */
+ * Of a machine that others use as well some processors run at half their speed at any moment, for seconds at a time. So a
+ * sample lies between two readings of the yardstick, and the median is of those samples during which the processor was as
+ * fast as any ever was in this process; a thread on a slow one goes to another. They are looked for until there are enough,
+ * or for a second and a half more; if by then fewer than half were found, all count. */
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
 
@@ -35,7 +35,8 @@ static inline uint64_t measure_tick(void) {
 #endif
 }
 
-/* Measures the clock itself; call it before anything else, while the process has one thread. */
+/* Measures the clock itself, and how fast the processors are; call it before anything else, while the process has one
+ * thread. */
 void measure_calibrate(void);
 
 /* Nanoseconds of a difference of ticks; of one call between two ticks, less the cost of the clock. */
@@ -46,7 +47,7 @@ double measure_single(uint64_t ticks);
 struct measure_samples {
     double *ns, *yard; /* yard: the slower of the two readings */
     size_t count, room, wanted;
-    double last, until;
+    double last, until, stay;
 };
 void measure_begin(struct measure_samples *samples, size_t wanted);
 /* Is another one to be taken? */
@@ -75,8 +76,8 @@ struct measure_plan {
 struct figures measure_run(measure_work work, void *context, const struct measure_plan *plan);
 
 /* The same by several threads at once, each with a context of its own, for so many nanoseconds: the median of one call
- * by one thread. Of such a machine some processors are slow and some are fast at any moment, so a thread's sample
- * counts if its own processor was fast. If hardly any was, all count. */
+ * by one thread. A sample counts if the processor of its own thread was fast; where hardly any was, they go again, a few
+ * times, and then all count. */
 enum { MEASURE_CREW = 16 };
 double measure_crew(measure_work work, void *const context[], size_t threads, size_t batch, double length);
 

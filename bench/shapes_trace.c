@@ -33,6 +33,12 @@ static void close_replay(struct replay *r) {
     free(r->blocks);
 }
 
+/* The driver clears what was just given back before it gives it out again: a cold pass is not to wait for that. */
+static void rest(const struct latency *l) {
+    const struct timespec tenth = {.tv_nsec = 100000000};
+    if (!l->device.simulated) nanosleep(&tenth, NULL);
+}
+
 /* Nanoseconds a call of alloc or free, over the whole trace. With samples each call is timed; *count
  * is how many there are. */
 static double run(struct replay *r, double *samples, size_t *count) {
@@ -89,10 +95,11 @@ static void measure(struct latency *l, const struct trace *trace, const char *na
     struct replay r;
     size_t calls = 0;
 
-    for (measure_begin(&runs, l->quick ? 1 : COLD_RUNS); measure_more(&runs);) {
+    for (rest(l), measure_begin(&runs, l->quick ? 1 : COLD_RUNS); measure_more(&runs);) {
         open_replay(l, &r, trace);
         measure_sample(&runs, run(&r, NULL, NULL));
         close_replay(&r);
+        rest(l);
     }
     open_replay(l, &r, trace);
     run(&r, samples, &calls);

@@ -195,6 +195,7 @@ static void traces(int count, char **paths) {
             clear(blocks);
             allocator::emptyCache();
             cudaDeviceSynchronize();
+            std::this_thread::sleep_for(std::chrono::milliseconds(100)); /* as bench/shapes_trace.c does */
         };
         double cold = passes(3, fresh, [&] { return run(t, blocks); });
         double warm = passes(3, [&] { clear(blocks); }, [&] { return run(t, blocks); });

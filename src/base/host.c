@@ -18,9 +18,8 @@ void *gr_host_take(size_t count, size_t size, size_t alignment) {
 
 void gr_host_advise_huge(void *ptr, size_t size) {
 #ifdef MADV_HUGEPAGE
-    enum { HUGE_PAGE = 2 * 1024 * 1024 };
-    uintptr_t from = gr_align_down((uintptr_t)ptr + HUGE_PAGE - 1, HUGE_PAGE);
-    uintptr_t to = gr_align_down((uintptr_t)ptr + size, HUGE_PAGE);
+    uintptr_t from = gr_align_down((uintptr_t)ptr + GR_HOST_HUGE - 1, GR_HOST_HUGE);
+    uintptr_t to = gr_align_down((uintptr_t)ptr + size, GR_HOST_HUGE);
     if (from < to) (void)madvise((void *)from, to - from, MADV_HUGEPAGE);
 #else
     (void)ptr;

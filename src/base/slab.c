@@ -6,9 +6,9 @@
 
 enum { LINE = 64 }; /* objects begin on cache lines */
 
-void gr_slab_init(struct gr_slab *slab, size_t object_size) {
+void gr_slab_init(struct gr_slab *slab, size_t object_size, bool huge) {
     GR_ASSERT(object_size % LINE == 0 && object_size <= GR_SLAB_LEAST / 4, "S1");
-    *slab = (struct gr_slab){.object_size = object_size};
+    *slab = (struct gr_slab){.object_size = object_size, .huge = huge};
 }
 
 void gr_slab_fini(struct gr_slab *slab) {
@@ -20,18 +20,21 @@ void gr_slab_fini(struct gr_slab *slab) {
 }
 
 static bool add_chunk(struct gr_slab *slab) {
-    const size_t bytes = slab->bytes < GR_SLAB_FEW ? gr_max(slab->bytes, GR_SLAB_LEAST) : GR_SLAB_MOST;
-    struct gr_slab_chunk *chunk = gr_host_take(1, bytes, 8);
+    const bool huge = slab->huge && slab->bytes >= GR_SLAB_FEW;
+    const size_t bytes = huge ? GR_HOST_HUGE : gr_max(slab->bytes, GR_SLAB_LEAST);
+    struct gr_slab_chunk *chunk = gr_host_take(huge ? 2 : 1, bytes, 8);
     if (!chunk) return false;
-    gr_host_advise_huge(chunk, bytes);
     for (; slab->fresh != slab->end; slab->fresh += slab->object_size) {
         gr_slab_give(slab, slab->fresh);
         slab->spare--;
     }
     chunk->next = slab->first;
     slab->first = chunk;
-    uintptr_t start = gr_align_down((uintptr_t)(chunk + 1) + LINE - 1, LINE);
-    size_t objects = ((uintptr_t)chunk + bytes - start) / slab->object_size;
+    const size_t edge = huge ? GR_HOST_HUGE : LINE;
+    uintptr_t start = gr_align_down((uintptr_t)(chunk + 1) + edge - 1, edge);
+    uintptr_t end = huge ? start + GR_HOST_HUGE : (uintptr_t)chunk + bytes;
+    if (huge) gr_host_advise_huge((void *)start, GR_HOST_HUGE);
+    const size_t objects = (end - start) / slab->object_size;
     slab->fresh = (char *)start;
     slab->end = slab->fresh + objects * slab->object_size;
     slab->spare += objects;

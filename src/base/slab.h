@@ -3,9 +3,9 @@
  *
  *      chunk     | next | object | object | object | ...         each on cache lines of its own
  *
- *      first 16 KiB; then each as large as all before it together; from 512 KiB in all on, 4 MiB each, on
- *      huge pages: so many objects, used in random order, would cost the processor a page walk each.
- *      Nothing of a chunk is touched before it is handed out.
+ *      first 16 KiB; then each as large as all before it together. If that is wished, from 64 KiB in all on a huge
+ *      page each: so many objects, used in random order, would cost the processor a page walk each. Nothing of a
+ *      chunk is touched before it is handed out, and of the addresses on both sides of a huge page nothing ever.
  *
  * reserve may fail; take after a sufficient reserve cannot. Chunks stay until fini: a pointer to an
  * object that was given back points at an object still.
@@ -19,9 +19,8 @@
 #include "base/check.h"
 
 enum {
-    GR_SLAB_LEAST = 16 * 1024,      /* bytes of a chunk */
-    GR_SLAB_MOST = 4 * 1024 * 1024, /* of the large ones, */
-    GR_SLAB_FEW = 512 * 1024        /* which come when there is so much */
+    GR_SLAB_LEAST = 16 * 1024, /* bytes of a chunk */
+    GR_SLAB_FEW = 64 * 1024    /* in all, before huge pages come */
 };
 
 struct gr_slab_chunk {
@@ -34,15 +33,17 @@ struct gr_slab_free {
 
 struct gr_slab {
     size_t object_size; /* constant; a multiple of 64 */
+    bool huge;          /* constant */
     struct gr_slab_free *free;
     char *fresh, *end; /* of the newest chunk: what was never handed out */
     size_t spare;      /* objects that take can hand out */
     size_t objects;    /* in all chunks */
-    size_t bytes;      /* of all chunks */
+    size_t bytes;      /* of all chunks, for objects */
     struct gr_slab_chunk *first;
 };
 
-void gr_slab_init(struct gr_slab *slab, size_t object_size);
+/* huge: they will be used in random order, many at a time. */
+void gr_slab_init(struct gr_slab *slab, size_t object_size, bool huge);
 void gr_slab_fini(struct gr_slab *slab);
 
 /* Makes sure that count objects can be taken. False when the host has no memory. */

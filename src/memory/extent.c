@@ -12,7 +12,7 @@ static struct gr_extent *extent_of(struct gr_list *link) {
 
 void gr_extents_init(struct gr_extents *extents, struct gr_driver *driver, size_t cache_limit_bytes) {
     *extents = (struct gr_extents){.driver = driver, .granule = driver->facts.granule};
-    gr_slab_init(&extents->slab, 64);
+    gr_slab_init(&extents->slab, 64, false);
     gr_list_init(&extents->cache);
     extents->cache_limit = cache_limit_bytes / extents->granule;
 }

@@ -15,7 +15,7 @@ enum { LOOKS = 8 };
 void gr_pool_init(struct gr_pool *pool, enum gr_class class, const struct gr_sizing *sizing) {
     pool->class = class;
     pool->sizing = sizing;
-    gr_slab_init(&pool->blocks, sizeof(struct gr_block));
+    gr_slab_init(&pool->blocks, sizeof(struct gr_block), true);
     gr_live_init(&pool->live);
 }
 

@@ -10,7 +10,7 @@ static struct gr_use *use_of(struct gr_list *link) {
 
 void gr_uses_init(struct gr_uses *uses, struct gr_driver *driver) {
     *uses = (struct gr_uses){.driver = driver};
-    gr_slab_init(&uses->slab, 128);
+    gr_slab_init(&uses->slab, 128, false);
     gr_list_init(&uses->busy);
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/host.h"
 #include "base/slab.h"
 #include "support/hot.h"
 #include "support/rng.h"
@@ -13,7 +14,7 @@ enum { SIZE = 64, OBJECTS = 1000 };
 static struct gr_slab slab;
 
 static void setup(void) {
-    gr_slab_init(&slab, SIZE);
+    gr_slab_init(&slab, SIZE, true);
 }
 
 static void teardown(void) {
@@ -61,15 +62,28 @@ START_TEST(fresh_objects_are_zero_behind_the_link) {
 END_TEST
 
 START_TEST(a_chunk_is_as_large_as_all_before_it_until_large_ones_come) {
-    for (size_t bytes = GR_SLAB_LEAST; bytes < 4 * (size_t)GR_SLAB_MOST;) {
+    for (size_t bytes = GR_SLAB_LEAST; bytes < 4 * (size_t)GR_HOST_HUGE;) {
         ck_assert(gr_slab_reserve(&slab, slab.spare + 1));
         ck_assert_uint_eq(slab.bytes, bytes);
         ck_assert_uint_le(slab.objects * SIZE, bytes);
         ck_assert_uint_ge(slab.objects * SIZE, bytes / 100 * 98);
-        bytes += bytes < GR_SLAB_FEW ? bytes : GR_SLAB_MOST;
+        bytes += bytes < GR_SLAB_FEW ? bytes : GR_HOST_HUGE;
+        if (slab.bytes > GR_SLAB_FEW) ck_assert_uint_eq((uintptr_t)slab.fresh % GR_HOST_HUGE, 0);
         /* Reserving without taking leaves all the rest of the old chunk to be taken. */
         ck_assert_uint_eq(slab.spare, slab.objects);
     }
+}
+END_TEST
+
+START_TEST(without_huge_pages_each_chunk_is_as_large_as_all_before_it) {
+    struct gr_slab plain;
+    gr_slab_init(&plain, SIZE, false);
+    for (size_t bytes = GR_SLAB_LEAST; bytes <= 4 * (size_t)GR_HOST_HUGE; bytes *= 2) {
+        ck_assert(gr_slab_reserve(&plain, plain.spare + 1));
+        ck_assert_uint_eq(plain.bytes, bytes);
+        ck_assert_uint_eq(plain.spare, plain.objects);
+    }
+    gr_slab_fini(&plain);
 }
 END_TEST
 
@@ -121,6 +135,7 @@ Suite *suite_slab(void) {
     tcase_add_test(cases, fresh_objects_rise_in_address_and_lie_on_lines_of_their_own);
     tcase_add_test(cases, fresh_objects_are_zero_behind_the_link);
     tcase_add_test(cases, a_chunk_is_as_large_as_all_before_it_until_large_ones_come);
+    tcase_add_test(cases, without_huge_pages_each_chunk_is_as_large_as_all_before_it);
     tcase_add_test(cases, what_was_given_back_last_comes_first);
     tcase_add_test(cases, objects_over_many_chunks_never_overlap_and_spare_counts_exactly);
     suite_add_tcase(suite, cases);

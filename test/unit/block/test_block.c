@@ -12,7 +12,7 @@ enum { GRANULE = 4096, BASE = 0x100000 };
 static struct gr_slab slab;
 
 static void setup(void) {
-    gr_slab_init(&slab, sizeof(struct gr_block));
+    gr_slab_init(&slab, sizeof(struct gr_block), true);
     ck_assert(gr_slab_reserve(&slab, 16));
 }
 

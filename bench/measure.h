@@ -47,7 +47,9 @@ double measure_single(uint64_t ticks);
 struct measure_samples {
     double *ns, *yard; /* yard: the slower of the two readings */
     size_t count, room, wanted;
-    double last, until, stay;
+    double last;       /* reading */
+    double slow, stay; /* since when the processor is slow; until when it is not changed again */
+    double until;      /* and when to give up */
 };
 void measure_begin(struct measure_samples *samples, size_t wanted);
 /* Is another one to be taken? */

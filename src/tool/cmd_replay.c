@@ -49,9 +49,10 @@ void cmd_replay_help(void) {
         "\n"
         "  A trace has one operation a line: \"a ID SIZE STREAM\" allocates, \"f ID\" frees, \"r ID\" notes\n"
         "  that a free was requested while another stream still used the block; lines with # are comments.\n"
-        "  Options are taken from --conf only, not from the environment. ns/op is the time of a call of\n"
-        "  alloc or free, in a cold pass on a fresh handle and in a warm one after everything was freed.\n"
-        "  A run ends at the first allocation that fails, oom_at: the index of that operation, from 0.\n"
+        "  Options are taken from --conf only, not from the environment. ns is the time of a call of alloc\n"
+        "  or free, in a cold pass on a fresh handle and in a warm one after everything was freed; calls\n"
+        "  are the driver's in the cold pass; active and reserved are what was in use and held at most.\n"
+        "  A run ends at the first allocation that fails, at op: the index of that operation, from 0.\n"
         "  Below the table stands why, and what in --conf has no effect.\n",
         stdout);
 }
@@ -109,22 +110,35 @@ static int parse_arguments(int argc, char **argv, struct arguments *a, struct pr
     return a->file_count > 0 ? 0 : arguments_missing(argv[0], "a file to replay", problem);
 }
 
-static const char *const headings[] = {
-    "trace",   "conf",  "driver",     "ops",   "peak allocated", "peak active",   "peak reserved",
-    "res/act", "ns/op", "ns/op warm", "calls", "moved",          "out of memory",
+/* Runs, in the order of the files and of the configurations of each. */
+struct runs {
+    struct replay_result *result;
+    size_t count;
+    bool short_of; /* some ran out of memory */
 };
-enum { COLUMNS = sizeof headings / sizeof headings[0] };
 
-static void add_row(struct table *table, const struct replay_result *r) {
+static const char *conf_words(const char *conf) {
+    return conf[0] != 0 ? conf : "(default)";
+}
+
+/* Where all of them ran, and what they have in common. */
+static void print_place(const struct arguments *a, const struct replay_result *r) {
+    char memory[SIZE_TEXT];
+    printf("%s: %s", r->driver, r->device);
+    if (a->setup.memory > 0) printf(", %s", size_text(a->setup.memory, memory));
+    if (a->conf_count == 1) printf("; %s", a->confs[0][0] != 0 ? a->confs[0] : "default settings");
+    printf("\n\n");
+}
+
+static void add_row(struct table *table, const struct arguments *a, const struct runs *runs,
+                    const struct replay_result *r) {
     const double mib = 1048576.0;
     char name[96];
     table_put(table, "%s", short_name(r->trace, name, sizeof name));
-    table_put(table, "%s", r->conf[0] != 0 ? r->conf : "(default)");
-    table_put(table, "%s", r->driver);
+    if (a->conf_count > 1) table_put(table, "%s", conf_words(r->conf));
     table_put(table, "%zu", r->ops);
-    table_put(table, "%.1f MiB", (double)r->peak_allocated / mib);
-    table_put(table, "%.1f MiB", (double)r->peak_active / mib);
-    table_put(table, "%.1f MiB", (double)r->peak_reserved / mib);
+    table_put(table, "%.1f", (double)r->peak_active / mib);
+    table_put(table, "%.1f", (double)r->peak_reserved / mib);
     if (r->peak_active > 0)
         table_put(table, "%.4f", (double)r->peak_reserved / (double)r->peak_active);
     else
@@ -135,19 +149,43 @@ static void add_row(struct table *table, const struct replay_result *r) {
     else
         table_put(table, "-");
     table_put(table, "%" PRIu64, replay_calls(&r->calls));
-    table_put(table, "%.1f MiB", (double)r->moved_bytes / mib);
-    if (r->out_of_memory)
+    table_put(table, "%.1f", (double)r->moved_bytes / mib);
+    if (runs->short_of && r->out_of_memory)
         table_put(table, "at op %zu", r->oom_at);
-    else
+    else if (runs->short_of)
         table_put(table, "-");
 }
 
-/* Why a run ended early. */
-static void add_reason(struct table *table, const struct replay_result *r) {
+static void print_results(const struct arguments *a, const struct runs *runs) {
+    static const char *const headings[] = {"ops",     "active MiB", "reserved MiB", "ratio",
+                                           "ns cold", "ns warm",    "calls",        "moved MiB"};
+    const size_t left = a->conf_count > 1 ? 2 : 1, middle = sizeof headings / sizeof headings[0];
+    struct table table;
+    table_init(&table, left + middle + runs->short_of);
+    table_put(&table, "trace");
+    if (a->conf_count > 1) table_put(&table, "conf");
+    for (size_t i = 0; i < middle; i++) table_put(&table, "%s", headings[i]);
+    if (runs->short_of) table_put(&table, "fails");
+    table_rule(&table);
+    for (size_t i = 0; i < runs->count; i++) add_row(&table, a, runs, &runs->result[i]);
+    table_print(&table, stdout, left);
+}
+
+/* Why runs ended early. */
+static void print_reasons(const struct runs *runs) {
+    struct table reasons;
     char name[96];
-    table_put(table, "  %s", short_name(r->trace, name, sizeof name));
-    table_put(table, "%s", r->conf[0] != 0 ? r->conf : "(default)");
-    table_put(table, "op %zu: %s", r->oom_at, r->oom_text);
+    if (!runs->short_of) return;
+    table_init(&reasons, 3);
+    for (size_t i = 0; i < runs->count; i++) {
+        const struct replay_result *r = &runs->result[i];
+        if (!r->out_of_memory) continue;
+        table_put(&reasons, "  %s", short_name(r->trace, name, sizeof name));
+        table_put(&reasons, "%s", conf_words(r->conf));
+        table_put(&reasons, "op %zu: %s", r->oom_at, r->oom_text);
+    }
+    putchar('\n');
+    table_print(&reasons, stdout, 3);
 }
 
 /* What a run does not show: settings of --conf that have no effect, or more than one may think. */
@@ -165,13 +203,12 @@ static void print_warnings(const struct arguments *a) {
     }
 }
 
-static void print_tables(const struct arguments *a, struct table *results, struct table *reasons) {
-    if (a->json || results->rows == 1) results->rows = reasons->rows = 0;
-    const bool any = results->rows > 0;
-    table_print(results, stdout, 3);
-    if (reasons->rows > 0) putchar('\n');
-    table_print(reasons, stdout, 3);
-    if (any) print_warnings(a);
+static void print_runs(const struct arguments *a, const struct runs *runs) {
+    if (a->json || runs->count == 0) return;
+    print_place(a, &runs->result[0]);
+    print_results(a, runs);
+    print_reasons(runs);
+    print_warnings(a);
 }
 
 static int write_series(const struct trace *trace, const struct replay_setup *setup, FILE *to,
@@ -189,35 +226,31 @@ static int write_series(const struct trace *trace, const struct replay_setup *se
 static int replay_all(const struct arguments *a, const struct trace *traces, FILE *series) {
     struct replay_setup setup = a->setup;
     struct problem problem;
-    struct table table, reasons;
+    struct runs runs = {.result = calloc(a->file_count * a->conf_count, sizeof *runs.result)};
     int rc = TOOL_FINE;
 
+    if (runs.result == NULL) return wrong("out of memory");
     setup.driver = replay_resolve(setup.driver);
-    table_init(&reasons, 3);
-    table_init(&table, COLUMNS);
-    for (size_t i = 0; i < COLUMNS; i++) table_put(&table, "%s", headings[i]);
-    table_rule(&table);
     for (size_t f = 0; f < a->file_count && rc != TOOL_WRONG; f++) {
         for (size_t c = 0; c < a->conf_count && rc != TOOL_WRONG; c++) {
-            struct replay_result result;
+            struct replay_result *result = &runs.result[runs.count];
             setup.conf = a->confs[c];
-            if (replay_run(&traces[f], &setup, &result, &problem) != 0 ||
+            if (replay_run(&traces[f], &setup, result, &problem) != 0 ||
                 (series != NULL && write_series(&traces[f], &setup, series, &problem) != 0)) {
                 rc = wrong(problem.text);
                 break;
             }
-            if (result.out_of_memory) rc = TOOL_OUT_OF_MEMORY;
-            if (a->json) {
-                json_result(stdout, &result);
-                putchar('\n');
-                fflush(stdout);
-            } else {
-                add_row(&table, &result);
-                if (result.out_of_memory) add_reason(&reasons, &result);
-            }
+            runs.count++;
+            runs.short_of |= result->out_of_memory;
+            if (result->out_of_memory) rc = TOOL_OUT_OF_MEMORY;
+            if (!a->json) continue;
+            json_result(stdout, result);
+            putchar('\n');
+            fflush(stdout);
         }
     }
-    print_tables(a, &table, &reasons);
+    print_runs(a, &runs);
+    free(runs.result);
     return rc;
 }
 

@@ -72,7 +72,10 @@ expect 2 'no verb "mill"; there are: explain report ' mill
 expect 2 'no verb "mill"' help mill
 expect 2 'no option "--fast"; see granary summary --help$' summary --fast
 
-expect 0 '^good +\(default\) +sim +6 ' replay --driver sim good.trace
+expect 0 '^good +6 ' replay --driver sim good.trace
+expect 0 '^sim: granary simulated device; default settings$' replay --driver sim good.trace
+expect 0 '^sim: granary simulated device, 80.0 MiB$' replay --driver sim --memory 80MiB --conf '' --conf reclaim:off good.trace
+expect 0 '^good +reclaim:off +6 ' replay --driver sim --conf '' --conf reclaim:off good.trace
 expect 0 '"ops":6,"allocs":3,"oom_at":null,' replay --driver sim --json good.trace
 expect 0 '"peak_active_bytes":34603008,' replay --driver sim --json good.trace
 expect 0 'expandable_segments:False.*"mem_alloc":2,' replay --driver sim --json --conf expandable_segments:False good.trace
@@ -81,7 +84,7 @@ expect 1 'at op 2$' replay --driver sim --memory 80MiB big.trace
 expect 1 '^  big +\(default\) +op 2: 50.00 MiB .* the device is full: ' replay --driver sim --memory 80MiB big.trace
 expect 0 '^  max_split_size_mb:128: max_split_size_mb has no effect beside expandable_segments' \
     replay --driver sim --conf reclaim:eager --conf max_split_size_mb:128 good.trace
-expect 0 '^good +reclaim:eager ' replay --driver sim --conf reclaim:eager good.trace
+expect 0 '^sim: .*; reclaim:eager$' replay --driver sim --conf reclaim:eager good.trace
 ! grep -q warnings out && passed=$((passed + 1)) || { echo "tool: a warning of nothing" >&2; failed=$((failed + 1)); }
 expect 0 'oom_at":null' replay --driver sim --json --memory 160MiB big.trace
 expect 1 'at op 0$' replay --driver sim --memory 4KiB big.trace

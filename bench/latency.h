@@ -8,13 +8,12 @@
 
 struct latency_row {
     char shape[24], detail[32];
-    double param;           /* bytes, live blocks, holes, threads or operations, as the shape says */
-    struct figures figures; /* nanoseconds an operation: a pair, a replacement, or a call */
-    double glibc;           /* the yardstick, measured just before */
-    double wall,
-        glibc_wall; /* several threads: from the first start to the last end, also of the yardstick; else 0 */
-    double misses;  /* share of the allocations that the pool could not serve */
-    double ratio;   /* trace_warm: reserved bytes by active ones, at their most; 0: not looked at */
+    double param;            /* bytes, live blocks, holes, threads or operations, as the shape says */
+    struct figures figures;  /* nanoseconds an operation: a pair, a replacement, or a call */
+    double glibc;            /* the yardstick, measured just before */
+    double wall, glibc_wall; /* of several threads, from the first start to the last end; else 0 */
+    double misses;           /* share of the allocations that the pool could not serve */
+    double ratio;            /* trace_warm: reserved bytes by active ones, at their most; 0: not looked at */
 };
 
 /* Host memory of a handle. */

@@ -10,8 +10,8 @@
 
 static double tick_ns = 1;  /* nanoseconds a tick */
 static double empty_ns = 0; /* of nothing between two ticks */
-static _Atomic double
-    best_yard; /* the least reading of the yardstick; 0: none yet. Of several at once one may be lost */
+/* The least reading of the yardstick; 0: none yet. Of several at once one may be lost. */
+static _Atomic double best_yard;
 
 /* ptr, which the C library gave, if it did. */
 static void *taken(void *ptr) {
@@ -55,8 +55,8 @@ double measure_single(uint64_t ticks) {
 
 /* ---- the yardstick ------------------------------------------------------------------------------- */
 
-static const double AS_FAST = 1.25, SLOW = 3e6, STAY = 5e7,
-                    PATIENCE = 1.5e9; /* times the best; nanoseconds */
+static const double AS_FAST = 1.25;                           /* times the best */
+static const double SLOW = 3e6, STAY = 5e7, PATIENCE = 1.5e9; /* nanoseconds */
 
 static double read_yard(void) {
     enum { PAIRS = 500 };

@@ -10,11 +10,11 @@
 
 #include "base/base.h"
 
+enum { GR_HOST_HUGE = 2 * 1024 * 1024 }; /* bytes of a huge page on most machines */
+
 /* count * size zeroed bytes at a multiple of alignment (a power of two, at least sizeof (void *)),
  * or NULL when there is none or the product does not fit. */
 GR_MUST void *gr_host_take(size_t count, size_t size, size_t alignment);
-enum { GR_HOST_HUGE = 2 * 1024 * 1024 }; /* bytes of a huge page on most machines */
-
 /* What lies in it will be used in random order: the part in whole huge pages is asked to lie on such. */
 void gr_host_advise_huge(void *ptr, size_t size);
 /* NULL is allowed. */

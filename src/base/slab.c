@@ -30,6 +30,8 @@ static bool add_chunk(struct gr_slab *slab) {
     }
     chunk->next = slab->first;
     slab->first = chunk;
+    /* Within two huge pages one begins after the link, which is as large as their alignment, and ends at the latest with
+     * them. */
     const size_t edge = huge ? GR_HOST_HUGE : LINE;
     uintptr_t start = gr_align_down((uintptr_t)(chunk + 1) + edge - 1, edge);
     uintptr_t end = huge ? start + GR_HOST_HUGE : (uintptr_t)chunk + bytes;

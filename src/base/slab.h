@@ -2,10 +2,11 @@
  * Fixed-size host objects that are reserved before an operation and cannot run out in its middle.
  *
  *      chunk     | next | object | object | object | ...         each on cache lines of its own
+ *      huge      | next |     | object | object | ... |     |    the objects on one huge page
  *
  *      first 16 KiB; then each as large as all before it together. If that is wished, from 64 KiB in all on a huge
- *      page each: so many objects, used in random order, would cost the processor a page walk each. Nothing of a
- *      chunk is touched before it is handed out, and of the addresses on both sides of a huge page nothing ever.
+ *      page each: so many objects, used in random order, would cost the processor a page walk each. Of a chunk
+ *      nothing but its link is touched before it is handed out, and nothing of what lies around a huge page ever.
  *
  * reserve may fail; take after a sufficient reserve cannot. Chunks stay until fini: a pointer to an
  * object that was given back points at an object still.

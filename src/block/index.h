@@ -67,6 +67,9 @@ __extension__ typedef unsigned __int128 gr_index_key;
 static inline gr_index_key gr_index_key_of(uint64_t size, gr_addr addr) {
     return (gr_index_key)size << 64 | addr;
 }
+static inline uint64_t gr_index_key_size(gr_index_key key) {
+    return (uint64_t)(key >> 64);
+}
 
 /* Without a branch, like all that depends on the order of sizes: it is random, and a branch would be missed. */
 static inline bool gr_index_before(const struct gr_block *a, const struct gr_block *b) {
@@ -159,8 +162,8 @@ static inline unsigned gr_index_bin_from(const struct gr_index *index, unsigned 
     return w * 64 + (unsigned)__builtin_ctzll(bits);
 }
 
-/* The first block, by size and then as its bin is ordered, whose size is at least `size`, and its bound; or NULL. The
- * bound of a block in a list tells without a look at it, which may be far away in memory. */
+/* The first block, by size and then as its bin is ordered, whose size is at least `size`, and its bound; or NULL. Of
+ * a block in a list the bound is known without a look at it, which may be far away in memory. */
 static inline struct gr_block *gr_index_seek(const struct gr_index *index, size_t size, gr_index_key *bound) {
     unsigned n = gr_index_bin_from(index, gr_index_bin_of(size));
     if (n == GR_INDEX_BINS) return NULL;
@@ -177,9 +180,6 @@ static inline struct gr_block *gr_index_seek(const struct gr_index *index, size_
 static inline struct gr_block *gr_index_find(const struct gr_index *index, size_t size) {
     gr_index_key bound;
     return gr_index_seek(index, size, &bound);
-}
-static inline uint64_t gr_index_key_size(gr_index_key key) {
-    return (uint64_t)(key >> 64);
 }
 
 /* The next block in this order, or NULL. */

@@ -4,7 +4,7 @@
 
 #include "base/host.h"
 
-/* Old buckets that move over with one block. More than two, and the set has grown before it must grow again. */
+/* Old buckets that move over with one block. Two, and the set has just grown when it must grow again. */
 enum { STEP = 4, PATIENCE = 64 };
 
 /* Blocks that so many buckets are for. */

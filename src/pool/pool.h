@@ -192,11 +192,12 @@ void gr_pool_put_hole(struct gr_pool *pool, struct gr_block *b);
  * seem to be freed just now. */
 bool gr_pool_recent_serves(const struct gr_pool *pool, size_t rounded);
 
-/* The block that a sparing pool takes, or NULL. */
+/* The block that a sparing pool takes. */
 struct gr_taken {
-    struct gr_block *block;
-    bool outside; /* it is in no index */
-} gr_pool_take_sparing(struct gr_pool *pool, size_t rounded, bool grown);
+    struct gr_block *block; /* or NULL */
+    bool outside;           /* it is in no index */
+};
+struct gr_taken gr_pool_take_sparing(struct gr_pool *pool, size_t rounded, bool grown);
 
 /* Takes the best fit for a rounded size and makes it LIVE: OK; or OUT_OF_MEMORY when no block fits,
  * HOST_MEMORY when cutting needs a tile and there is none. Changes nothing on failure. What comes of the recent

@@ -4,6 +4,7 @@
 #include <check.h>
 
 #include "support/fixture.h"
+#include "support/hot.h"
 #include "support/lone_pool.h"
 #include "support/rng.h"
 
@@ -159,6 +160,92 @@ START_TEST(what_is_free_behind_a_recent_block_is_not_freed_anew_when_that_serves
 END_TEST
 
 /* What can change the free index between a take and the free of what was taken. */
+/* ---- the recent block ------------------------------------------------------------------------- */
+
+/* Free tiles in a row, the recent block among them: what a request sees. */
+struct run {
+    gr_addr addr;
+    size_t size;
+};
+enum { LIVE = 300, RUNS = LIVE + 8 };
+
+static size_t runs_of(struct run runs[RUNS]) {
+    size_t count = 0;
+    for (size_t s = 0; s < lone.pool.segment_count; s++)
+        for (const struct gr_block *b = lone.pool.segments[s]->first; b; b = b->next) {
+            if (b->state != GR_BLOCK_FREE) continue;
+            if (!b->prev || b->prev->state != GR_BLOCK_FREE) runs[count++] = (struct run){.addr = b->addr};
+            runs[count - 1].size += b->size;
+        }
+    return count;
+}
+
+/* Of the equals in a list any may be taken. */
+static void take_the_best_of(const struct run *runs, size_t count, size_t rounded, struct gr_block **out) {
+    const struct run *best = NULL;
+    size_t taken = 0;
+    for (size_t i = 0; i < count; i++)
+        if (runs[i].size >= rounded &&
+            (!best || runs[i].size < best->size || (runs[i].size == best->size && runs[i].addr < best->addr)))
+            best = &runs[i];
+    HOT_ASSERT(take(rounded, out) == (best ? GRANARY_OK : GRANARY_OUT_OF_MEMORY));
+    if (!best) return;
+    while (taken < count && runs[taken].addr != (*out)->addr) taken++;
+    HOT_ASSERT(taken < count && runs[taken].size == best->size);
+    HOT_ASSERT(best->size < lone.pool.free.listed || &runs[taken] == best);
+}
+
+static void take_and_give_at_random(size_t step, uint64_t steps) {
+    static struct gr_block *live[LIVE];
+    static struct run runs[RUNS];
+    struct rng rng = {10};
+    size_t count = 0;
+    for (int turn = 0; turn < 40000; turn++) {
+        if (count < LIVE && (count == 0 || rng_below(&rng, 100) < 52)) {
+            live[count] = NULL;
+            take_the_best_of(runs, runs_of(runs), step * rng_between(&rng, 1, steps), &live[count]);
+            if (live[count]) count++;
+        } else {
+            size_t at = rng_below(&rng, count);
+            give(live[at]);
+            live[at] = live[--count];
+        }
+        if (turn % 1000 == 0) ck_assert_ptr_null(lone_pool_check(&lone));
+    }
+    while (count > 0) give(live[--count]);
+}
+
+START_TEST(a_request_gets_what_fits_best_once_the_recent_block_has_joined) {
+    lone_pool_put(&lone, lone_pool_take(&lone, 16 * GR_MIB, 1));
+    take_and_give_at_random(_i == 0 ? 512 : 64 * GR_KIB, _i == 0 ? 100 : 30);
+}
+END_TEST
+
+START_TEST(a_classic_request_gets_what_fits_best_once_the_recent_block_has_joined) {
+    for (int i = 0; i < 4; i++) (void)lone_pool_add_classic(&lone, 20 * GR_MIB);
+    take_and_give_at_random(512 * GR_KIB, 8);
+}
+END_TEST
+
+/* Alone, and with what is free behind it. */
+START_TEST(a_recent_block_in_the_middle_is_behind_its_equals_in_a_list) {
+    const size_t size = _i == 0 ? 1024 : 2048;
+    struct gr_block *whole = lone_pool_take(&lone, GR_MIB, 1), *a, *b, *rest, *wall[2], *c;
+    lone_pool_put(&lone, whole);
+    ck_assert_int_eq(take(size, &a), GRANARY_OK);
+    ck_assert_int_eq(take(512, &wall[0]), GRANARY_OK);
+    ck_assert_int_eq(take(1024, &b), GRANARY_OK);
+    ck_assert_int_eq(take(1024, &rest), GRANARY_OK);
+    ck_assert_int_eq(take(512, &wall[1]), GRANARY_OK);
+    lone_pool_put(&lone, a);
+    if (_i == 1) lone_pool_put(&lone, rest);
+    give(b);
+    lone.pool.free.middle = b->addr;
+    ck_assert_int_eq(take(1024, &c), GRANARY_OK);
+    ck_assert_ptr_eq(c, a);
+}
+END_TEST
+
 static struct gr_idle idle;
 static struct gr_growth growth;
 
@@ -382,6 +469,7 @@ Suite *suite_pool(void) {
         large, a_recent_block_serves_again_without_a_look_unless_the_free_index_or_the_way_has_changed, 0,
         (int)GR_COUNT(changes));
     tcase_add_test(large, a_block_that_serves_again_is_as_young_as_one_that_is_cut);
+    tcase_add_loop_test(large, a_request_gets_what_fits_best_once_the_recent_block_has_joined, 0, 2);
     tcase_add_test(large, segments_stay_sorted_and_every_address_finds_its_own);
     tcase_add_test(large, blocks_that_are_missing_from_an_index_break_p1);
     tcase_add_test(large, segments_out_of_order_break_p2);
@@ -391,10 +479,12 @@ Suite *suite_pool(void) {
     suite_add_tcase(suite, large);
     tcase_add_checked_fixture(small, open_small, teardown);
     tcase_add_test(small, small_requests_go_and_come_without_a_trace);
+    tcase_add_loop_test(small, a_recent_block_in_the_middle_is_behind_its_equals_in_a_list, 0, 2);
     suite_add_tcase(suite, small);
     tcase_add_checked_fixture(classic, open_classic, teardown);
     tcase_add_test(classic, classic_rests_of_up_to_1_mib_stay_with_the_block);
     tcase_add_test(classic, classic_oversize_blocks_serve_oversize_requests_alone);
+    tcase_add_test(classic, a_classic_request_gets_what_fits_best_once_the_recent_block_has_joined);
     tcase_add_test(classic, blocks_of_neighbouring_classic_segments_do_not_join);
     suite_add_tcase(suite, classic);
     return suite;

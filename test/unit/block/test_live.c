@@ -68,6 +68,20 @@ START_TEST(a_set_grows_in_steps_and_finds_everything_meanwhile) {
 }
 END_TEST
 
+START_TEST(a_set_grows_on_with_each_addition_though_blocks_go_meanwhile) {
+    lay(512);
+    for (size_t i = 0; !live.old || live.moved > 4; i++) add(i, i + 1); /* a growth begins */
+    const size_t old = gr_live_buckets(&live) / 2, most = live.count;
+    for (size_t i = 0; i < most - 1; i++) gr_live_remove(&live, gr_live_link(&live, blocks[i].addr));
+    for (size_t i = 1; live.old; i++) {
+        ck_assert_uint_le(4 * i, old);
+        add(BLOCKS - i, BLOCKS - i + 1);
+    }
+    ck_assert_uint_eq(live.due, old);
+    ck_assert_ptr_null(gr_live_check(&live));
+}
+END_TEST
+
 static size_t longest_chain(void) {
     size_t longest = 0;
     for (size_t i = 0; i < gr_live_buckets(&live); i++) {
@@ -141,6 +155,7 @@ Suite *suite_live(void) {
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, a_block_is_found_at_its_address_alone);
     tcase_add_test(cases, a_set_grows_in_steps_and_finds_everything_meanwhile);
+    tcase_add_test(cases, a_set_grows_on_with_each_addition_though_blocks_go_meanwhile);
     tcase_add_loop_test(cases, chains_stay_short_at_even_distances, 0, (int)GR_COUNT(strides));
     tcase_add_test(cases, random_additions_and_removals_agree_with_an_array);
     tcase_add_test(cases, what_is_not_live_or_in_a_wrong_bucket_breaks_a1_and_a_wrong_count_a2);

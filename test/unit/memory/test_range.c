@@ -111,6 +111,23 @@ START_TEST(a_range_that_spans_entries_of_the_address_table_begins_with_one) {
 }
 END_TEST
 
+START_TEST(ranges_that_are_smaller_or_became_so_begin_at_any_granule) {
+    const size_t entry = (size_t)1 << GR_TABLE_LEAF_BITS;
+    struct gr_range many[4];
+    size_t aligned = 0; /* by chance */
+    open_driver(reserve_at_most_10_mib);
+    for (size_t i = 0; i < GR_COUNT(many); i++) {
+        const size_t size = i % 2 == 0 ? 8 * GR_MIB : entry;
+        ck_assert_int_eq(gr_range_open(&many[i], &driver, size, 2 * GR_MIB), GRANARY_OK);
+        ck_assert_uint_eq(many[i].slots, 4);
+        aligned += gr_is_aligned(many[i].base, entry);
+    }
+    ck_assert_uint_lt(aligned, GR_COUNT(many));
+    for (size_t i = 0; i < GR_COUNT(many); i++) gr_range_close(&many[i], &driver);
+    close_driver();
+}
+END_TEST
+
 START_TEST(another_refusal_than_for_want_of_addresses_is_reported_and_not_tried_again) {
     struct gr_range r;
     open_driver(NULL);
@@ -301,6 +318,7 @@ Suite *suite_range(void) {
     Suite *suite = suite_create("range");
     TCase *alone = tcase_create("reserving"), *cases = tcase_create("mapping");
     tcase_add_test(alone, a_reservation_that_is_refused_is_halved_down_to_the_need);
+    tcase_add_test(alone, ranges_that_are_smaller_or_became_so_begin_at_any_granule);
     tcase_add_test(cases, a_range_that_spans_entries_of_the_address_table_begins_with_one);
     tcase_add_test(alone, another_refusal_than_for_want_of_addresses_is_reported_and_not_tried_again);
     suite_add_tcase(suite, alone);

@@ -13,15 +13,21 @@ static size_t alignment(size_t bytes, size_t granule) {
     return bytes >= entry ? gr_max(entry, granule) : granule;
 }
 
+static int reserve(struct gr_driver *driver, size_t bytes, size_t aligned, gr_cu_ptr *out) {
+    return gr_driver_status(driver, GR_ENTRY_cuMemAddressReserve,
+                            GR_DRIVE(driver, cuMemAddressReserve, out, bytes, aligned, 0, 0));
+}
+
 int gr_range_open(struct gr_range *range, struct gr_driver *driver, size_t bytes, size_t need) {
     const size_t granule = driver->facts.granule;
     gr_cu_ptr base = 0;
     for (;;) {
         struct gr_extent **slot = gr_host_take(bytes / granule, sizeof(struct gr_extent *), 8);
         if (!slot) return GRANARY_HOST_MEMORY;
-        int status = gr_driver_status(
-            driver, GR_ENTRY_cuMemAddressReserve,
-            GR_DRIVE(driver, cuMemAddressReserve, &base, bytes, alignment(bytes, granule), 0, 0));
+        const size_t wish = alignment(bytes, granule);
+        int status = reserve(driver, bytes, wish, &base);
+        if (status == GRANARY_OUT_OF_MEMORY && wish > granule) /* a free takes longer then, that is all */
+            status = reserve(driver, bytes, granule, &base);
         if (status == GRANARY_OK) {
             *range =
                 (struct gr_range){.base = base, .slots = bytes / granule, .granule = granule, .slot = slot};

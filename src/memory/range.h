@@ -26,8 +26,9 @@ struct gr_range {
     struct gr_extent **slot; /* what lies behind; NULL is nothing. Zero pages until used */
 };
 
-/* Reserves bytes of addresses; when the driver refuses so many, halves down to need. bytes and need
- * are multiples of the granule. ADDRESS_SPACE when even need is refused. */
+/* Reserves bytes of addresses, large ones where an entry of the address table begins, if the driver has such; when
+ * it refuses so many, halves down to need. bytes and need are multiples of the granule. ADDRESS_SPACE when even need
+ * is refused. */
 GR_MUST int gr_range_open(struct gr_range *range, struct gr_driver *driver, size_t bytes, size_t need);
 /* Nothing may be mapped. */
 void gr_range_close(struct gr_range *range, struct gr_driver *driver);

@@ -128,6 +128,20 @@ START_TEST(ranges_that_are_smaller_or_became_so_begin_at_any_granule) {
 }
 END_TEST
 
+START_TEST(a_range_that_cannot_begin_with_an_entry_begins_elsewhere_before_it_is_halved) {
+    const size_t size = 3 * (size_t)1 << GR_TABLE_LEAF_BITS;
+    for (int need_all = 0; need_all < 2; need_all++) {
+        struct gr_range r;
+        open_driver(NULL);
+        gr_tap_fail(&driver.tap, GR_ENTRY_cuMemAddressReserve, 1, 1, GR_CU_OUT_OF_MEMORY);
+        ck_assert_int_eq(gr_range_open(&r, &driver, size, need_all ? size : 2 * GR_MIB), GRANARY_OK);
+        ck_assert_uint_eq(r.slots, size / (2 * GR_MIB));
+        gr_range_close(&r, &driver);
+        close_driver();
+    }
+}
+END_TEST
+
 START_TEST(another_refusal_than_for_want_of_addresses_is_reported_and_not_tried_again) {
     struct gr_range r;
     open_driver(NULL);
@@ -320,6 +334,7 @@ Suite *suite_range(void) {
     tcase_add_test(alone, a_reservation_that_is_refused_is_halved_down_to_the_need);
     tcase_add_test(alone, ranges_that_are_smaller_or_became_so_begin_at_any_granule);
     tcase_add_test(cases, a_range_that_spans_entries_of_the_address_table_begins_with_one);
+    tcase_add_test(alone, a_range_that_cannot_begin_with_an_entry_begins_elsewhere_before_it_is_halved);
     tcase_add_test(alone, another_refusal_than_for_want_of_addresses_is_reported_and_not_tried_again);
     suite_add_tcase(suite, alone);
     tcase_add_checked_fixture(cases, setup, teardown);

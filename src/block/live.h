@@ -44,9 +44,8 @@ void gr_live_fini(struct gr_live *live);
 void gr_live_grow(struct gr_live *live);
 
 static inline struct gr_block **gr_live_bucket(struct gr_live *live, gr_addr addr) {
-    /* 2^64 by the golden ratio: addresses at even distances, but for a few distances, are spread more evenly than by
-     * chance. */
-    uint64_t hash = addr / GR_BLOCK_UNIT * UINT64_C(0x9E3779B97F4A7C15);
+    /* Units folded once: else a few of all even distances, times 2^64 by the golden ratio, fall into few buckets. */
+    uint64_t units = addr / GR_BLOCK_UNIT, hash = (units ^ units >> 7) * UINT64_C(0x9E3779B97F4A7C15);
     if (GR_UNLIKELY(live->old != NULL) && hash >> live->shift >> 1 >= live->moved)
         return &live->old[hash >> live->shift >> 1];
     return &live->bucket[hash >> live->shift];

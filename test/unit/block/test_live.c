@@ -26,9 +26,13 @@ static void teardown(void) {
     free(blocks);
 }
 
-static void lay(size_t stride) {
-    for (size_t i = 0; i < BLOCKS; i++)
+static void lay_some(size_t count, size_t stride) {
+    for (size_t i = 0; i < count; i++)
         blocks[i] = (struct gr_block){.addr = base + i * stride, .size = 512, .state = GR_BLOCK_LIVE};
+}
+
+static void lay(size_t stride) {
+    lay_some(BLOCKS, stride);
 }
 
 static void add(size_t from, size_t to) {
@@ -96,6 +100,32 @@ static const size_t strides[] = {512,         1024,         1536,          4096,
                                  GR_MIB,      2 * GR_MIB,   2097152 + 512, 20 * GR_MIB,   22 * GR_MIB,
                                  32 * GR_MIB, 512 * GR_MIB, GR_GIB,        1234567 * 512, 3 * GR_GIB};
 
+/* Steps to find a block, in the mean. */
+static double mean_search(size_t count) {
+    double steps = 0;
+    for (size_t i = 0; i < gr_live_buckets(&live); i++) {
+        double place = 0;
+        for (const struct gr_block *b = live.bucket[i]; b; b = b->u.live.chain) steps += ++place;
+    }
+    return steps / (double)count;
+}
+
+START_TEST(a_search_takes_two_steps_at_most_in_the_mean_at_any_even_distance) {
+    enum { COUNT = 2000 };
+    struct rng rng = {5};
+    double worst = 0;
+    for (int trial = 0; trial < 400; trial++) {
+        const size_t units = trial < 200 ? 1 + rng_below(&rng, 4096) : 4096 * (1 + rng_below(&rng, 512));
+        lay_some(COUNT, units * 512);
+        add(0, COUNT);
+        worst = mean_search(COUNT) > worst ? mean_search(COUNT) : worst;
+        gr_live_fini(&live);
+        gr_live_init(&live);
+    }
+    ck_assert_msg(worst < 2, "%.2f steps", worst);
+}
+END_TEST
+
 START_TEST(chains_stay_short_at_even_distances) {
     lay(strides[_i]);
     add(0, BLOCKS);
@@ -157,6 +187,7 @@ Suite *suite_live(void) {
     tcase_add_test(cases, a_set_grows_in_steps_and_finds_everything_meanwhile);
     tcase_add_test(cases, a_set_grows_on_with_each_addition_though_blocks_go_meanwhile);
     tcase_add_loop_test(cases, chains_stay_short_at_even_distances, 0, (int)GR_COUNT(strides));
+    tcase_add_test(cases, a_search_takes_two_steps_at_most_in_the_mean_at_any_even_distance);
     tcase_add_test(cases, random_additions_and_removals_agree_with_an_array);
     tcase_add_test(cases, what_is_not_live_or_in_a_wrong_bucket_breaks_a1_and_a_wrong_count_a2);
     suite_add_tcase(suite, cases);

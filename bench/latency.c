@@ -47,6 +47,14 @@ struct latency_row *latency_add(struct latency *l, const char *shape, const char
     return row;
 }
 
+/* Nothing for 0. */
+static void put_time(struct table *table, double ns) {
+    if (ns > 0)
+        table_put(table, "%.1f", ns);
+    else
+        table_put(table, "%s", "");
+}
+
 static void print_rows(const struct latency *l) {
     static const char *const headings[] = {"shape",    "",        "param",  "granary ns", "p99",    "max",
                                            "glibc ns", "x glibc", "misses", "wall",       "glibc's"};
@@ -71,8 +79,8 @@ static void print_rows(const struct latency *l) {
             table_put(&table, "%.2g", row->misses);
         else
             table_put(&table, "0");
-        table_put(&table, row->wall > 0 ? "%.1f" : "", row->wall);
-        table_put(&table, row->wall > 0 ? "%.1f" : "", row->glibc_wall);
+        put_time(&table, row->wall);
+        put_time(&table, row->glibc_wall);
     }
     table_print(&table, stdout, 2);
 }

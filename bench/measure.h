@@ -80,7 +80,7 @@ struct figures measure_run(measure_work work, void *context, const struct measur
 /* The same by several threads at once, each with a context of its own, for so many nanoseconds: the median of one call
  * by one thread. A sample counts if the processor of its own thread was fast; where hardly any was, they go again, a few
  * times, and then all count. */
-enum { MEASURE_CREW = 16 };
+enum { MEASURE_CREW = 16 }; /* threads at most */
 double measure_crew(measure_work work, void *const context[], size_t threads, size_t batch, double length);
 
 /* The yardstick: glibc's malloc and free of 1 KiB; and its nanoseconds. */

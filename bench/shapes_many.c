@@ -9,7 +9,7 @@
 
 #include "latency.h"
 
-enum { RUNS = 7, MOST_THREADS = 16, RING = 256, KINDS = 16 };
+enum { RUNS = 7, MOST_THREADS = MEASURE_CREW, RING = 256, KINDS = 16 };
 
 /* What a thread does: `count` operations, each timed when singles is not NULL. */
 struct worker;

@@ -4,7 +4,7 @@
 
 #include "base/host.h"
 
-/* Old buckets that move over with one block. Two, and the set has just grown when it must grow again. */
+/* Old buckets that move over with one block. With two the set would have grown only just when it must grow again. */
 enum { STEP = 4, PATIENCE = 64 };
 
 /* Blocks that so many buckets are for. */

@@ -26,7 +26,8 @@ int gr_range_open(struct gr_range *range, struct gr_driver *driver, size_t bytes
         if (!slot) return GRANARY_HOST_MEMORY;
         const size_t wish = alignment(bytes, granule);
         int status = reserve(driver, bytes, wish, &base);
-        if (status == GRANARY_OUT_OF_MEMORY && wish > granule) /* a free takes longer then, that is all */
+        /* Whatever it has against the place: without it a free takes longer, that is all. */
+        if (status != GRANARY_OK && status != GRANARY_LOST && wish > granule)
             status = reserve(driver, bytes, granule, &base);
         if (status == GRANARY_OK) {
             *range =

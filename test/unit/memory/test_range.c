@@ -130,11 +130,12 @@ END_TEST
 
 START_TEST(a_range_that_cannot_begin_with_an_entry_begins_elsewhere_before_it_is_halved) {
     const size_t size = 3 * (size_t)1 << GR_TABLE_LEAF_BITS;
-    for (int need_all = 0; need_all < 2; need_all++) {
+    static const gr_cu_result refusals[] = {GR_CU_OUT_OF_MEMORY, GR_CU_INVALID_VALUE, GR_CU_NOT_SUPPORTED};
+    for (size_t i = 0; i < 2 * GR_COUNT(refusals); i++) {
         struct gr_range r;
         open_driver(NULL);
-        gr_tap_fail(&driver.tap, GR_ENTRY_cuMemAddressReserve, 1, 1, GR_CU_OUT_OF_MEMORY);
-        ck_assert_int_eq(gr_range_open(&r, &driver, size, need_all ? size : 2 * GR_MIB), GRANARY_OK);
+        gr_tap_fail(&driver.tap, GR_ENTRY_cuMemAddressReserve, 1, 1, refusals[i / 2]);
+        ck_assert_int_eq(gr_range_open(&r, &driver, size, i % 2 ? size : 2 * GR_MIB), GRANARY_OK);
         ck_assert_uint_eq(r.slots, size / (2 * GR_MIB));
         gr_range_close(&r, &driver);
         close_driver();
@@ -149,6 +150,9 @@ START_TEST(another_refusal_than_for_want_of_addresses_is_reported_and_not_tried_
     gr_tap_fail(&driver.tap, GR_ENTRY_cuMemAddressReserve, 1, 1, GR_CU_UNKNOWN);
     ck_assert_int_eq(gr_range_open(&r, &driver, 64 * GR_MIB, 2 * GR_MIB), GRANARY_DRIVER);
     ck_assert_uint_eq(count(GR_ENTRY_cuMemAddressReserve), before + 1);
+    gr_tap_fail(&driver.tap, GR_ENTRY_cuMemAddressReserve, 1, 2, GR_CU_UNKNOWN); /* nor but for its place */
+    ck_assert_int_eq(gr_range_open(&r, &driver, 4 * GR_GIB, 2 * GR_MIB), GRANARY_DRIVER);
+    ck_assert_uint_eq(count(GR_ENTRY_cuMemAddressReserve), before + 3);
     close_driver();
 }
 END_TEST

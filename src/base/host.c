@@ -16,14 +16,11 @@ void *gr_host_take(size_t count, size_t size, size_t alignment) {
     return memset(ptr, 0, bytes);
 }
 
-void gr_host_advise_huge(void *ptr, size_t size) {
+void gr_host_advise_huge(void *page) {
 #ifdef MADV_HUGEPAGE
-    uintptr_t from = gr_align_down((uintptr_t)ptr + GR_HOST_HUGE - 1, GR_HOST_HUGE);
-    uintptr_t to = gr_align_down((uintptr_t)ptr + size, GR_HOST_HUGE);
-    if (from < to) (void)madvise((void *)from, to - from, MADV_HUGEPAGE);
+    (void)madvise(page, GR_HOST_HUGE, MADV_HUGEPAGE);
 #else
-    (void)ptr;
-    (void)size;
+    (void)page;
 #endif
 }
 

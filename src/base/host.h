@@ -15,8 +15,8 @@ enum { GR_HOST_HUGE = 2 * 1024 * 1024 }; /* bytes of a huge page on most machine
 /* count * size zeroed bytes at a multiple of alignment (a power of two, at least sizeof (void *)),
  * or NULL when there is none or the product does not fit. */
 GR_MUST void *gr_host_take(size_t count, size_t size, size_t alignment);
-/* What lies in it will be used in random order: the part in whole huge pages is asked to lie on such. */
-void gr_host_advise_huge(void *ptr, size_t size);
+/* What begins there, at a multiple of it, will be used in random order: it is asked to lie on a huge page. */
+void gr_host_advise_huge(void *page);
 /* NULL is allowed. */
 void gr_host_give(void *ptr);
 

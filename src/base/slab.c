@@ -35,7 +35,7 @@ static bool add_chunk(struct gr_slab *slab) {
     const size_t edge = huge ? GR_HOST_HUGE : LINE;
     uintptr_t start = gr_align_down((uintptr_t)(chunk + 1) + edge - 1, edge);
     uintptr_t end = huge ? start + GR_HOST_HUGE : (uintptr_t)chunk + bytes;
-    if (huge) gr_host_advise_huge((void *)start, GR_HOST_HUGE);
+    if (huge) gr_host_advise_huge((void *)start);
     const size_t objects = (end - start) / slab->object_size;
     slab->fresh = (char *)start;
     slab->end = slab->fresh + objects * slab->object_size;

@@ -13,9 +13,18 @@ static size_t alignment(size_t bytes, size_t granule) {
     return bytes >= entry ? gr_max(entry, granule) : granule;
 }
 
-static int reserve(struct gr_driver *driver, size_t bytes, size_t aligned, gr_cu_ptr *out) {
-    return gr_driver_status(driver, GR_ENTRY_cuMemAddressReserve,
-                            GR_DRIVE(driver, cuMemAddressReserve, out, bytes, aligned, 0, 0));
+/* Can a refusal be for the place that was asked for? */
+static bool refuses_place(gr_cu_result code) {
+    return code == GR_CU_OUT_OF_MEMORY || code == GR_CU_INVALID_VALUE || code == GR_CU_NOT_SUPPORTED;
+}
+
+/* Addresses at that place, or anywhere: a free takes longer then, that is all. */
+static int reserve(struct gr_driver *driver, size_t bytes, gr_cu_ptr *out) {
+    const size_t granule = driver->facts.granule, wish = alignment(bytes, granule);
+    gr_cu_result code = GR_DRIVE(driver, cuMemAddressReserve, out, bytes, wish, 0, 0);
+    if (wish > granule && refuses_place(code))
+        code = GR_DRIVE(driver, cuMemAddressReserve, out, bytes, granule, 0, 0);
+    return gr_driver_status(driver, GR_ENTRY_cuMemAddressReserve, code);
 }
 
 int gr_range_open(struct gr_range *range, struct gr_driver *driver, size_t bytes, size_t need) {
@@ -24,11 +33,7 @@ int gr_range_open(struct gr_range *range, struct gr_driver *driver, size_t bytes
     for (;;) {
         struct gr_extent **slot = gr_host_take(bytes / granule, sizeof(struct gr_extent *), 8);
         if (!slot) return GRANARY_HOST_MEMORY;
-        const size_t wish = alignment(bytes, granule);
-        int status = reserve(driver, bytes, wish, &base);
-        /* Whatever it has against the place: without it a free takes longer, that is all. */
-        if (status != GRANARY_OK && status != GRANARY_LOST && wish > granule)
-            status = reserve(driver, bytes, granule, &base);
+        int status = reserve(driver, bytes, &base);
         if (status == GRANARY_OK) {
             *range =
                 (struct gr_range){.base = base, .slots = bytes / granule, .granule = granule, .slot = slot};

@@ -75,6 +75,15 @@ START_TEST(a_chunk_is_as_large_as_all_before_it_until_large_ones_come) {
 }
 END_TEST
 
+/* The sanitizers watch the edges. */
+START_TEST(every_object_of_a_huge_page_can_be_written) {
+    while (slab.bytes <= GR_SLAB_FEW) ck_assert(gr_slab_reserve(&slab, slab.spare + 1));
+    ck_assert_uint_eq((size_t)(slab.end - slab.fresh), GR_HOST_HUGE);
+    while (slab.spare > 0) memset(gr_slab_take(&slab), 0xA5, SIZE);
+    ck_assert_uint_eq(gr_slab_taken(&slab), slab.objects);
+}
+END_TEST
+
 START_TEST(without_huge_pages_each_chunk_is_as_large_as_all_before_it) {
     struct gr_slab plain;
     gr_slab_init(&plain, SIZE, false);
@@ -135,6 +144,7 @@ Suite *suite_slab(void) {
     tcase_add_test(cases, fresh_objects_rise_in_address_and_lie_on_lines_of_their_own);
     tcase_add_test(cases, fresh_objects_are_zero_behind_the_link);
     tcase_add_test(cases, a_chunk_is_as_large_as_all_before_it_until_large_ones_come);
+    tcase_add_test(cases, every_object_of_a_huge_page_can_be_written);
     tcase_add_test(cases, without_huge_pages_each_chunk_is_as_large_as_all_before_it);
     tcase_add_test(cases, what_was_given_back_last_comes_first);
     tcase_add_test(cases, objects_over_many_chunks_never_overlap_and_spare_counts_exactly);

@@ -173,7 +173,7 @@ START_TEST(case_14_a_refused_reservation_has_its_own_error_and_frees_nothing) {
     } rows[] = {{GR_CU_OUT_OF_MEMORY, 1, GRANARY_OK}, /* another place serves */
                 {GR_CU_OUT_OF_MEMORY, 2, GRANARY_OK}, /* a smaller reservation does */
                 {GR_CU_OUT_OF_MEMORY, UINT64_MAX, GRANARY_ADDRESS_SPACE},
-                {GR_CU_UNKNOWN, 2, GRANARY_DRIVER},
+                {GR_CU_UNKNOWN, 1, GRANARY_DRIVER},
                 {GR_CU_INVALID_VALUE, 1, GRANARY_OK}, /* it was the place */
                 {GR_CU_INVALID_VALUE, 2, GRANARY_DRIVER}};
     for (size_t i = 0; i < GR_COUNT(rows); i++) {

@@ -150,9 +150,13 @@ START_TEST(another_refusal_than_for_want_of_addresses_is_reported_and_not_tried_
     gr_tap_fail(&driver.tap, GR_ENTRY_cuMemAddressReserve, 1, 1, GR_CU_UNKNOWN);
     ck_assert_int_eq(gr_range_open(&r, &driver, 64 * GR_MIB, 2 * GR_MIB), GRANARY_DRIVER);
     ck_assert_uint_eq(count(GR_ENTRY_cuMemAddressReserve), before + 1);
-    gr_tap_fail(&driver.tap, GR_ENTRY_cuMemAddressReserve, 1, 2, GR_CU_UNKNOWN); /* nor but for its place */
+    gr_tap_fail(&driver.tap, GR_ENTRY_cuMemAddressReserve, 1, 1, GR_CU_UNKNOWN); /* nor anywhere else */
     ck_assert_int_eq(gr_range_open(&r, &driver, 4 * GR_GIB, 2 * GR_MIB), GRANARY_DRIVER);
-    ck_assert_uint_eq(count(GR_ENTRY_cuMemAddressReserve), before + 3);
+    ck_assert_uint_eq(count(GR_ENTRY_cuMemAddressReserve), before + 2);
+    gr_tap_fail(&driver.tap, GR_ENTRY_cuMemAddressReserve, 1, 2,
+                GR_CU_INVALID_VALUE); /* it was not the place */
+    ck_assert_int_eq(gr_range_open(&r, &driver, 4 * GR_GIB, 2 * GR_MIB), GRANARY_DRIVER);
+    ck_assert_uint_eq(count(GR_ENTRY_cuMemAddressReserve), before + 4);
     close_driver();
 }
 END_TEST

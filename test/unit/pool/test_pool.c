@@ -159,7 +159,6 @@ START_TEST(what_is_free_behind_a_recent_block_is_not_freed_anew_when_that_serves
 }
 END_TEST
 
-/* What can change the free index between a take and the free of what was taken. */
 /* ---- the recent block ------------------------------------------------------------------------- */
 
 /* Free tiles in a row, the recent block among them: what a request sees. */
@@ -246,6 +245,7 @@ START_TEST(a_recent_block_in_the_middle_is_behind_its_equals_in_a_list) {
 }
 END_TEST
 
+/* What can change the free index between a take and the free of what was taken. */
 static struct gr_idle idle;
 static struct gr_growth growth;
 
